@@ -47,10 +47,19 @@ function(unisono_precompile target kind)
   endif()
 endfunction()
 
+# unisono_together(TARGET)
+# Where headers are precompiled, all sources of the target are compiled as one, in a third of the
+# time; their anonymous namespaces must not clash, so each source of a test is in a namespace of its
+# own name.
+function(unisono_together target)
+  if(UNISONO_PRECOMPILE)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 0)
+  endif()
+endfunction()
+
 # unisono_folder(NAME [TOGETHER] [DEPENDS folder ...] [LINK library ...] [WITHOUT file ...])
 # One object library for a folder of src/; DEPENDS names lower folders only. WITHOUT leaves sources
-# out that another target compiles. TOGETHER: where headers are precompiled, all sources are compiled
-# as one, in a third of the time; their anonymous namespaces must not clash.
+# out that another target compiles. TOGETHER: see unisono_together.
 function(unisono_folder name)
   cmake_parse_arguments(ARG "TOGETHER" "" "DEPENDS;LINK;WITHOUT" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${name}/*.cpp)
@@ -66,8 +75,8 @@ function(unisono_folder name)
     target_link_libraries(unisono_${name} PUBLIC unisono_${lower})
   endforeach()
   unisono_precompile(unisono_${name} library)
-  if(ARG_TOGETHER AND UNISONO_PRECOMPILE)
-    set_target_properties(unisono_${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 0)
+  if(ARG_TOGETHER)
+    unisono_together(unisono_${name})
   endif()
   set_property(GLOBAL APPEND PROPERTY UNISONO_FOLDERS unisono_${name})
 endfunction()
@@ -145,6 +154,7 @@ function(unisono_test name)
   endif()
   unisono_sanitize_little(${name})
   unisono_precompile(${name} ${kind} <gtest/gtest.h> <thread>)
+  unisono_together(${name})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/test)
   set(tests ${name})
   add_test(NAME ${name} COMMAND ${name})

@@ -53,7 +53,8 @@ def add_program(totals, name, output, ok, must_run):
         cases = re.findall(r"^\[  FAILED  \] (\S+\.\S+?)(?:,|$| \()", output, re.M)
         totals.failures.append(f"{name}: {', '.join(dict.fromkeys(cases)) or 'see its output'}")
     reasons = dict.fromkeys(re.findall(r"^\S+:\d+: Skipped\n(.+)$", output, re.M))
-    add_skips(totals, name, skipped, list(reasons) or ["no reason is given"], must_run)
+    if skipped:
+        add_skips(totals, name, skipped, list(reasons) or ["no reason is given"], must_run)
 
 
 def reason_of(case, output):

@@ -168,6 +168,18 @@ def check_own_header(tree):
             tree.problem(path, number, f'what comes first is: #include "{own}"')
 
 
+def check_test_namespaces(tree):
+    """Sources of a test program are compiled as one, so each is in a namespace of its own name."""
+    for path in tree.code():
+        if path.parts[0] != "test" or not path.name.endswith("_test.cpp"):
+            continue
+        opened = [(n, m.group(1)) for n, line in tree.lines(path)
+                  if (m := re.match(r"namespace (unisono[\w:]*) \{", line))]
+        if opened and not any(name.endswith(f"::{path.stem}") for _, name in opened):
+            number, name = opened[0]
+            tree.problem(path, number, f"its tests are in the namespace {name}::{path.stem}")
+
+
 def check_frontends(tree, layers):
     """Front ends and examples see what users see: the public headers only."""
     for path in tree.code():
@@ -388,6 +400,7 @@ def main():
     check_frontends(tree, layers)
     check_transports(tree)
     check_own_header(tree)
+    check_test_namespaces(tree)
     check_heads(tree)
     check_banned(tree)
     check_lines(tree)

@@ -10,7 +10,7 @@
 #include "arguments/algorithm_lookup.hpp"
 #include "schedule/builder.hpp"
 
-namespace unisono::tools {
+namespace unisono::tools::check_sweep_test {
 namespace {
 
 using schedule::Collective;
@@ -160,4 +160,4 @@ TEST(Lookup, SetsParameters) {
 }
 
 }  // namespace
-}  // namespace unisono::tools
+}  // namespace unisono::tools::check_sweep_test

@@ -10,7 +10,7 @@
 
 #include "bench/guideline/report.hpp"
 
-namespace unisono::tools::bench {
+namespace unisono::tools::bench::guideline_test {
 namespace {
 
 using schedule::Collective;
@@ -118,4 +118,4 @@ TEST(Guidelines, AreMissedAboveTheFactorOnly) {
 }
 
 }  // namespace
-}  // namespace unisono::tools::bench
+}  // namespace unisono::tools::bench::guideline_test

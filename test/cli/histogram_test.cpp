@@ -7,7 +7,7 @@
 
 #include "bench/study/histogram_picture.hpp"
 
-namespace unisono::tools::bench {
+namespace unisono::tools::bench::histogram_test {
 namespace {
 
 using Counts = std::vector<std::int64_t>;
@@ -51,4 +51,4 @@ TEST(HistogramPicture, HasABarForEachBinAndThePanelsTitle) {
 }
 
 }  // namespace
-}  // namespace unisono::tools::bench
+}  // namespace unisono::tools::bench::histogram_test

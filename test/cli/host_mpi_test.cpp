@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace unisono::tools {
+namespace unisono::tools::host_mpi_test {
 namespace {
 
 using Words = std::vector<std::string>;
@@ -51,4 +51,4 @@ TEST(HostMpi, EachLauncherHandsThePreloadToItsRanks) {
 }
 
 }  // namespace
-}  // namespace unisono::tools
+}  // namespace unisono::tools::host_mpi_test

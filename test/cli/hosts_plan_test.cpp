@@ -9,7 +9,7 @@
 
 #include "hosts/registry.hpp"
 
-namespace unisono::tools {
+namespace unisono::tools::hosts_plan_test {
 namespace {
 
 HostsPlan plan_of(int hosts, HostsShape shape = HostsShape::star, std::int64_t rate_bits = 0) {
@@ -158,4 +158,4 @@ TEST(HostsRecord, IsReadAsItWasWritten) {
 }
 
 }  // namespace
-}  // namespace unisono::tools
+}  // namespace unisono::tools::hosts_plan_test

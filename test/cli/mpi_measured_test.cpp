@@ -12,7 +12,7 @@
 #include "model/default_machine.hpp"
 #include "model/own_machine.hpp"
 
-namespace unisono::tools {
+namespace unisono::tools::mpi_measured_test {
 namespace {
 
 constexpr const char* kHead = "library Some MPI v1.2\nranks 4\nhosts 2\n";
@@ -70,7 +70,7 @@ TEST(MpiMeasured, OtherTextIsAnErrorThatNamesTheLine) {
 }
 
 TEST(MpiMeasured, TheMachineFileKeepsTheRangesOfEachMpi) {
-  const test::TemporaryFolder folder;
+  const unisono::test::TemporaryFolder folder;
   const auto settings = base::Settings::from({{"XDG_CACHE_HOME", folder.path()}});
   ASSERT_TRUE(settings.ok());
   model::HostMpi first{"Some MPI v1.2", 2, 1, {{"gather", 0, 16}}};
@@ -93,4 +93,4 @@ TEST(MpiMeasured, TheMachineFileKeepsTheRangesOfEachMpi) {
 }
 
 }  // namespace
-}  // namespace unisono::tools
+}  // namespace unisono::tools::mpi_measured_test

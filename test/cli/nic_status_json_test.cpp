@@ -13,7 +13,7 @@
 
 #include "nic/loader/device.hpp"
 
-namespace unisono::tools::test {
+namespace unisono::tools::test::nic_status_json_test {
 namespace {
 
 using Json = nlohmann::json;
@@ -129,4 +129,4 @@ TEST(NicStatusJson, ThePageDescribesEveryKey) {
 }
 
 }  // namespace
-}  // namespace unisono::tools::test
+}  // namespace unisono::tools::test::nic_status_json_test

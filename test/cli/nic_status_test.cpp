@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-namespace unisono::tools::test {
+namespace unisono::tools::test::nic_status_test {
 namespace {
 
 nic::Interface interface(const char* name, const char* driver) {
@@ -169,4 +169,4 @@ TEST(NicStatus, NoDaemon) {
 }
 
 }  // namespace
-}  // namespace unisono::tools::test
+}  // namespace unisono::tools::test::nic_status_test

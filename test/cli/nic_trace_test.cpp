@@ -11,7 +11,7 @@
 #include "base/prng.hpp"
 #include "nic/program/tables.h"
 
-namespace unisono::tools::test {
+namespace unisono::tools::test::nic_trace_test {
 namespace {
 
 unisono_nic_trace contribution() {
@@ -79,4 +79,4 @@ TEST(NicTrace, AnyBytesAreOneLine) {
 }
 
 }  // namespace
-}  // namespace unisono::tools::test
+}  // namespace unisono::tools::test::nic_trace_test

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace unisono::tools {
+namespace unisono::tools::number_list_test {
 namespace {
 
 constexpr std::int64_t kHigh = std::int64_t{1} << 40;
@@ -63,4 +63,4 @@ TEST(NumberList, IsBounded) {
 }
 
 }  // namespace
-}  // namespace unisono::tools
+}  // namespace unisono::tools::number_list_test

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace unisono::tools::bench {
+namespace unisono::tools::bench::overlap_test {
 namespace {
 
 TEST(Overlap, IsTheShareOfCommunicationThatIsHidden) {
@@ -19,4 +19,4 @@ TEST(Overlap, IsToldAsMeasuredAlsoBelowNothingAndAboveAll) {
 }
 
 }  // namespace
-}  // namespace unisono::tools::bench
+}  // namespace unisono::tools::bench::overlap_test

@@ -8,7 +8,7 @@
 
 #include "arith/kernel.hpp"
 
-namespace unisono::tools::bench {
+namespace unisono::tools::bench::pattern_test {
 namespace {
 
 using arith::Operator;
@@ -125,4 +125,4 @@ TEST(Pattern, AMissingOrDoubledContributionIsWrong) {
 }
 
 }  // namespace
-}  // namespace unisono::tools::bench
+}  // namespace unisono::tools::bench::pattern_test

@@ -12,7 +12,7 @@
 #include "profile/report.hpp"
 #include "profile/text.hpp"
 
-namespace unisono::tools {
+namespace unisono::tools::profile_test {
 namespace {
 
 using nlohmann::json;
@@ -267,4 +267,4 @@ TEST(Report, ThePictureWritesLargeNumbersWithoutExponent) {
 }
 
 }  // namespace
-}  // namespace unisono::tools
+}  // namespace unisono::tools::profile_test

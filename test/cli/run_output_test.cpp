@@ -10,7 +10,7 @@
 #include <array>
 #include <string>
 
-namespace unisono::tools {
+namespace unisono::tools::run_output_test {
 namespace {
 
 TEST(RunLineBuffer, GivesWholeLinesWithTheTag) {
@@ -86,4 +86,4 @@ TEST(RunSink, HasRoomUntilItsReaderLags) {
 }
 
 }  // namespace
-}  // namespace unisono::tools
+}  // namespace unisono::tools::run_output_test

@@ -5,7 +5,7 @@
 
 #include <numeric>
 
-namespace unisono::tools {
+namespace unisono::tools::statistics_test {
 namespace {
 
 TEST(Statistics, OfNothing) {
@@ -41,4 +41,4 @@ TEST(Statistics, PercentilesAreMeasuredValues) {
 }
 
 }  // namespace
-}  // namespace unisono::tools
+}  // namespace unisono::tools::statistics_test

@@ -10,7 +10,7 @@
 
 #include "tune/tuning.hpp"
 
-namespace unisono::tools::tune {
+namespace unisono::tools::tune::tune_load_test {
 namespace {
 
 topology::UsableCores cores(std::uint64_t mask) {
@@ -135,4 +135,4 @@ TEST(PriceError, IsTheSpreadOfTheRatios) {
 }
 
 }  // namespace
-}  // namespace unisono::tools::tune
+}  // namespace unisono::tools::tune::tune_load_test

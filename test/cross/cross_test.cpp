@@ -12,7 +12,7 @@
 #include "cross/combination.hpp"
 #include "cross/trial.hpp"
 
-namespace unisono::test {
+namespace unisono::test::cross_test {
 namespace {
 
 using algorithm::Algorithm;
@@ -106,7 +106,7 @@ TEST_P(Cross, EveryAlgorithmEqualsTheReference) {
 INSTANTIATE_TEST_SUITE_P(All, Cross, testing::ValuesIn(kCombinations), combination_name);
 
 }  // namespace
-}  // namespace unisono::test
+}  // namespace unisono::test::cross_test
 
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);

@@ -23,7 +23,7 @@
 #include "plan/plan_cache.hpp"
 #include "wire/packet.h"
 
-namespace unisono::test {
+namespace unisono::test::edges_test {
 namespace {
 
 using schedule::Collective;
@@ -214,4 +214,4 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& each) { return each.param.name; });
 
 }  // namespace
-}  // namespace unisono::test
+}  // namespace unisono::test::edges_test

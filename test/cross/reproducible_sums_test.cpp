@@ -17,7 +17,7 @@
 #include "cross/combination.hpp"
 #include "cross/trial.hpp"
 
-namespace unisono::test {
+namespace unisono::test::reproducible_sums_test {
 namespace {
 
 using algorithm::Algorithm;
@@ -264,4 +264,4 @@ TEST(ReproducibleSums, AreExactInSegments) {
 }
 
 }  // namespace
-}  // namespace unisono::test
+}  // namespace unisono::test::reproducible_sums_test

@@ -16,7 +16,7 @@
 #include "cross/combination.hpp"
 #include "cross/trial.hpp"
 
-namespace unisono::test {
+namespace unisono::test::same_bits_test {
 namespace {
 
 using algorithm::Algorithm;
@@ -155,4 +155,4 @@ TEST(SameBits, OfEveryAlgorithmWhereOrdersDoNotMatter) {
 }
 
 }  // namespace
-}  // namespace unisono::test
+}  // namespace unisono::test::same_bits_test

@@ -12,7 +12,7 @@
 #include "cross/combination.hpp"
 #include "cross/trial.hpp"
 
-namespace unisono::test {
+namespace unisono::test::staging_test {
 namespace {
 
 using algorithm::Algorithm;
@@ -90,4 +90,4 @@ TEST_P(Staging, IsOnceForAMessageToSeveralRanks) {
 INSTANTIATE_TEST_SUITE_P(All, Staging, testing::ValuesIn(kCombinations), combination_name);
 
 }  // namespace
-}  // namespace unisono::test
+}  // namespace unisono::test::staging_test

@@ -14,7 +14,7 @@
 #include "cross/trial.hpp"
 #include "harness/unequal_blocks.hpp"
 
-namespace unisono::test {
+namespace unisono::test::stopped_rank_test {
 namespace {
 
 using algorithm::Algorithm;
@@ -103,4 +103,4 @@ TEST_F(StoppedRank, HoldsNobodyUpOnceItHasGivenItsPart) {
 }
 
 }  // namespace
-}  // namespace unisono::test
+}  // namespace unisono::test::stopped_rank_test

@@ -16,7 +16,7 @@
 #include "harness/scale.hpp"
 #include "harness/unequal_blocks.hpp"
 
-namespace unisono::test {
+namespace unisono::test::two_level_test {
 namespace {
 
 using algorithm::Algorithm;
@@ -181,4 +181,4 @@ INSTANTIATE_TEST_SUITE_P(Hosts, TwoLevel, testing::Bool(), network_name);
 INSTANTIATE_TEST_SUITE_P(Hosts, TwoLevelRules, testing::Bool(), network_name);
 
 }  // namespace
-}  // namespace unisono::test
+}  // namespace unisono::test::two_level_test

@@ -15,7 +15,7 @@
 #include "cross/trial.hpp"
 #include "harness/unequal_blocks.hpp"
 
-namespace unisono::test {
+namespace unisono::test::unequal_blocks_test {
 namespace {
 
 using algorithm::Algorithm;
@@ -118,4 +118,4 @@ TEST_P(UnequalBlocks, EveryAlgorithmThatTakesThemEqualsTheReference) {
 INSTANTIATE_TEST_SUITE_P(All, UnequalBlocks, testing::ValuesIn(kCombinations), combination_name);
 
 }  // namespace
-}  // namespace unisono::test
+}  // namespace unisono::test::unequal_blocks_test

@@ -38,6 +38,7 @@ class Summary(unittest.TestCase):
     def test_all_pass(self):
         status, lines = summary(("unit_x", "run", PASSING), ("house_y", "run", "fine"))
         self.assertEqual((status, lines[-1]), (0, "6 passed, 0 failed"))
+        self.assertFalse([line for line in lines if line.startswith("skipped")])
 
     def test_a_case_fails(self):
         status, lines = summary(("unit_x", "fail", FAILING))

@@ -92,6 +92,13 @@ class Tidy(unittest.TestCase):
                 self.expect({"src/low/thing.cpp": SPDX + first + '#include "low/thing.hpp"\n'},
                             'src/low/thing.cpp:2: what comes first is: #include "low/thing.hpp"')
 
+    def test_namespace_of_a_test(self):
+        test = SPDX + '#include "low/thing.hpp"\n\nnamespace unisono::low%s {\n}\n'
+        self.expect({"test/unit/low/thing_test.cpp": test % ""},
+                    "its tests are in the namespace unisono::low::thing_test")
+        self.assertEqual(
+            tidy({"test/unit/low/thing_test.cpp": test % "::thing_test"})[0], 0)
+
     def test_folder_without_level(self):
         self.expect({"src/new/README.md": FOLDER_README, "src/new/x.hpp": SPDX + "#pragma once\n"},
                     "folder new has no level")

@@ -29,7 +29,7 @@
 #include "harness/hosts.hpp"
 #include "transport/datagrams.hpp"
 
-namespace unisono {
+namespace unisono::bootstrap_test {
 namespace {
 
 using base::Code;
@@ -439,4 +439,4 @@ TEST(NetBootstrap, ARelayThatDiesDuringTheStartIsNamedOnItsHost) {
 }
 
 }  // namespace
-}  // namespace unisono
+}  // namespace unisono::bootstrap_test

@@ -25,7 +25,7 @@
 #include "transport/ofi/ofi.hpp"
 #include "transport/tcp/stream_socket.hpp"
 
-namespace unisono::harness {
+namespace unisono::harness::bulk_test {
 namespace {
 
 // Whether the carrier of that name can be used here; the reason if not.
@@ -328,4 +328,4 @@ TEST_F(HostsTcp, IfNoConnectionCanBeMadeLongMessagesGoAsDatagrams) {
 }
 
 }  // namespace
-}  // namespace unisono::harness
+}  // namespace unisono::harness::bulk_test

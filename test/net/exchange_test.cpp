@@ -8,7 +8,7 @@
 #include "harness/fake_exchange.hpp"
 #include "net/host_ranks.hpp"
 
-namespace unisono::harness {
+namespace unisono::harness::exchange_test {
 namespace {
 
 class Exchange : public HostsTest {
@@ -94,4 +94,4 @@ TEST_F(Exchange, ARankThatEndsDuringTheStartIsAnErrorOfAllOthers) {
 }
 
 }  // namespace
-}  // namespace unisono::harness
+}  // namespace unisono::harness::exchange_test

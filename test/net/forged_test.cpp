@@ -33,7 +33,7 @@
 #include "net/host_ranks.hpp"
 #include "wire/siphash.h"
 
-namespace unisono::harness {
+namespace unisono::harness::forged_test {
 namespace {
 
 using Bytes = std::vector<std::byte>;
@@ -360,4 +360,4 @@ TEST_F(HostsForged, WhatStrangersThrowIsDroppedAndCounted) {
 }
 
 }  // namespace
-}  // namespace unisono::harness
+}  // namespace unisono::harness::forged_test

@@ -24,7 +24,7 @@
 #include "harness/hosts.hpp"
 #include "hosts/process_descriptor.hpp"
 
-namespace unisono {
+namespace unisono::hosts_test {
 namespace {
 
 using harness::HostProcess;
@@ -451,4 +451,4 @@ TEST(NetHosts, MulticastInATreeReachesEveryHostOnce) {
 }
 
 }  // namespace
-}  // namespace unisono
+}  // namespace unisono::hosts_test

@@ -15,7 +15,7 @@
 #include "hosts/batch.hpp"
 #include "net/host_ranks.hpp"
 
-namespace unisono::harness {
+namespace unisono::harness::multicast_test {
 namespace {
 
 // The standard error of all ranks of a job together.
@@ -111,4 +111,4 @@ TEST_F(HostsMulticast, AJobGoesOnWhenOneHostHearsNoMulticastAnyMore) { run_job({
 TEST_F(HostsMulticast, AJobGoesOnWhenNoHostHearsMulticastAnyMore) { run_job({0, 1, 2}); }
 
 }  // namespace
-}  // namespace unisono::harness
+}  // namespace unisono::harness::multicast_test

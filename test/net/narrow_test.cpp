@@ -15,7 +15,7 @@
 
 #include "net/host_ranks.hpp"
 
-namespace unisono::harness {
+namespace unisono::harness::narrow_test {
 namespace {
 
 constexpr const char* kNote = "the path carries less than the interface says";
@@ -128,4 +128,4 @@ TEST_F(HostsNarrow, ShortDatagramsFromTheStart) {
 }
 
 }  // namespace
-}  // namespace unisono::harness
+}  // namespace unisono::harness::narrow_test

@@ -22,7 +22,7 @@
 #include "base/descriptor.hpp"
 #include "net/host_ranks.hpp"
 
-namespace unisono::harness {
+namespace unisono::harness::survive_test {
 namespace {
 
 // In a test with this limit an event reports the loss: no rank is silent for so long.
@@ -373,4 +373,4 @@ TEST_F(HostsSurvive, AQueryNamesWhoHangsBesideOthers) {
 TEST_F(HostsSurvive, AQueryNamesWhoIsCutOff) { expect_heartbeat_stops(hosts_, 2, Loss::cut); }
 
 }  // namespace
-}  // namespace unisono::harness
+}  // namespace unisono::harness::survive_test

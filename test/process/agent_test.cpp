@@ -16,7 +16,7 @@
 #include "harness/unattended.hpp"
 #include "process/ranks.hpp"
 
-namespace unisono::harness {
+namespace unisono::harness::agent_test {
 namespace {
 
 ProcessJob::Options with_agents(const char* engine) {
@@ -201,4 +201,4 @@ TEST(AgentOfABoundRank, MayUseACoreThatNoRankIsBoundTo) {
 }
 
 }  // namespace
-}  // namespace unisono::harness
+}  // namespace unisono::harness::agent_test

@@ -10,7 +10,7 @@
 #include "harness/engine_conformance.hpp"
 #include "process/ranks.hpp"
 
-namespace unisono::harness {
+namespace unisono::harness::engine_test {
 namespace {
 
 using Check = std::function<void(const EngineRank&)>;
@@ -52,4 +52,4 @@ INSTANTIATE_TEST_SUITE_P(Engines, EngineConformance, testing::Values("inline", "
                          [](const auto& engine) { return std::string(engine.param); });
 
 }  // namespace
-}  // namespace unisono::harness
+}  // namespace unisono::harness::engine_test

@@ -12,7 +12,7 @@
 #include "harness/scale.hpp"
 #include "process/ranks.hpp"
 
-namespace unisono::harness {
+namespace unisono::harness::idle_test {
 namespace {
 
 constexpr unsigned kWaitSeconds = 10;
@@ -53,4 +53,4 @@ INSTANTIATE_TEST_SUITE_P(Engines, IdleForLong, testing::Values("inline", "helpin
                          [](const auto& suite) { return std::string(suite.param); });
 
 }  // namespace
-}  // namespace unisono::harness
+}  // namespace unisono::harness::idle_test

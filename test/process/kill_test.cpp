@@ -24,7 +24,7 @@
 #include "harness/scale.hpp"
 #include "process/ranks.hpp"
 
-namespace unisono::harness {
+namespace unisono::harness::kill_test {
 namespace {
 
 void sleep_ms(std::int64_t time_ms) { usleep(static_cast<useconds_t>(time_ms * 1000)); }
@@ -379,4 +379,4 @@ TEST(KillAtStart, ARankThatNeverComes) {
 }
 
 }  // namespace
-}  // namespace unisono::harness
+}  // namespace unisono::harness::kill_test

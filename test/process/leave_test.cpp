@@ -13,7 +13,7 @@
 #include "process/ranks.hpp"
 #include "process/word.hpp"
 
-namespace unisono::harness {
+namespace unisono::harness::leave_test {
 namespace {
 
 int barriers_until_an_error(unisono_comm_t comm) {
@@ -267,4 +267,4 @@ TEST(Environment, NonsenseIsAnErrorForThreadsToo) {
 }
 
 }  // namespace
-}  // namespace unisono::harness
+}  // namespace unisono::harness::leave_test

@@ -18,7 +18,7 @@
 #include "model/own_machine.hpp"
 #include "process/ranks.hpp"
 
-namespace unisono::harness {
+namespace unisono::harness::machine_file_test {
 namespace {
 
 constexpr int kRanks = 3;
@@ -145,4 +145,4 @@ TEST(MachineSetting, AFileThatCannotBeReadIsAnErrorOnEveryRank) {
 }
 
 }  // namespace
-}  // namespace unisono::harness
+}  // namespace unisono::harness::machine_file_test

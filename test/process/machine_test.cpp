@@ -19,7 +19,7 @@
 #include "harness/scale.hpp"
 #include "process/ranks.hpp"
 
-namespace unisono::harness {
+namespace unisono::harness::machine_test {
 namespace {
 
 double processor_seconds() {
@@ -193,4 +193,4 @@ TEST(Descriptors, AreGivenBack) {
 }
 
 }  // namespace
-}  // namespace unisono::harness
+}  // namespace unisono::harness::machine_test

@@ -11,7 +11,7 @@
 #include "harness/outcome.hpp"
 #include "process/ranks.hpp"
 
-namespace unisono::harness {
+namespace unisono::harness::override_test {
 namespace {
 
 ProcessJob::Options with(const std::string& rules) {
@@ -120,4 +120,4 @@ TEST(Override, WhatCannotBeReadIsAnErrorOfInit) {
 }
 
 }  // namespace
-}  // namespace unisono::harness
+}  // namespace unisono::harness::override_test

@@ -17,7 +17,7 @@
 #include "process/ranks.hpp"
 #include "process/word.hpp"
 
-namespace unisono::harness {
+namespace unisono::harness::results_test {
 namespace {
 
 using Environment = std::map<std::string, std::string>;
@@ -124,4 +124,4 @@ TEST(TwoJobs, OneIsKilledAndTheOtherDoesNotNotice) {
 }
 
 }  // namespace
-}  // namespace unisono::harness
+}  // namespace unisono::harness::results_test

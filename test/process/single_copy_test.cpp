@@ -20,7 +20,7 @@
 #include "harness/outcome.hpp"
 #include "process/ranks.hpp"
 
-namespace unisono::harness {
+namespace unisono::harness::single_copy_test {
 namespace {
 
 constexpr int kRanks = 3;
@@ -104,4 +104,4 @@ TEST_F(Unreadable, WithAutoLongMessagesGoThroughBuffers) {
 }
 
 }  // namespace
-}  // namespace unisono::harness
+}  // namespace unisono::harness::single_copy_test

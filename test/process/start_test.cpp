@@ -19,7 +19,7 @@
 #include "process/ranks.hpp"
 #include "transport/shm/shm.hpp"
 
-namespace unisono::harness {
+namespace unisono::harness::start_test {
 namespace {
 
 // The first steps of unisono_init.
@@ -163,4 +163,4 @@ TEST(LostAtStart, TheLeaderLeaves) {
 }
 
 }  // namespace
-}  // namespace unisono::harness
+}  // namespace unisono::harness::start_test

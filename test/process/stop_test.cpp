@@ -20,7 +20,7 @@
 #include "harness/outcome.hpp"
 #include "process/ranks.hpp"
 
-namespace unisono::harness {
+namespace unisono::harness::stop_test {
 namespace {
 
 constexpr int kRanks = 5;
@@ -278,4 +278,4 @@ INSTANTIATE_TEST_SUITE_P(Collectives, StoppedRank, testing::ValuesIn(kCases),
                          [](const auto& suite) { return std::string(suite.param.name); });
 
 }  // namespace
-}  // namespace unisono::harness
+}  // namespace unisono::harness::stop_test

@@ -15,7 +15,7 @@
 #include "harness/outcome.hpp"
 #include "process/ranks.hpp"
 
-namespace unisono::harness {
+namespace unisono::harness::survive_test {
 namespace {
 
 int size_of(unisono_comm_t comm) {
@@ -219,4 +219,4 @@ TEST(Query, TellsOfARankThatWasKilled) {
 }
 
 }  // namespace
-}  // namespace unisono::harness
+}  // namespace unisono::harness::survive_test

@@ -21,7 +21,7 @@
 #include "transport/verbs/verbs.hpp"
 #include "vm/vm_hosts.hpp"
 
-namespace unisono::harness {
+namespace unisono::harness::verbs_job_test {
 namespace {
 
 // So that also messages of tests' sizes are long.
@@ -294,4 +294,4 @@ TEST_F(VerbsJob, ShortARankWithoutADeviceIsNamedByAllRanks) {
 }
 
 }  // namespace
-}  // namespace unisono::harness
+}  // namespace unisono::harness::verbs_job_test

@@ -18,7 +18,7 @@
 #include "world/random_jobs.hpp"
 #include "world/survivors.hpp"
 
-namespace unisono::test {
+namespace unisono::test::deaths_test {
 namespace {
 
 using base::Code;
@@ -345,10 +345,10 @@ TEST(Deaths, BetweenHostsOfSeveral) {
 }
 
 }  // namespace
-}  // namespace unisono::test
+}  // namespace unisono::test::deaths_test
 
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
-  unisono::test::seeds.read(argc, argv);
+  unisono::test::deaths_test::seeds.read(argc, argv);
   return RUN_ALL_TESTS();
 }

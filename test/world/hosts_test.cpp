@@ -13,7 +13,7 @@
 #include "harness/world.hpp"
 #include "world/survivors.hpp"
 
-namespace unisono::test {
+namespace unisono::test::hosts_test {
 namespace {
 
 using base::Code;
@@ -271,4 +271,4 @@ TEST(HostsWorld, AnOutageThatLastsIsALossWithinTheLimitAndAFifth) {
 }
 
 }  // namespace
-}  // namespace unisono::test
+}  // namespace unisono::test::hosts_test

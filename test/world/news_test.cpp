@@ -20,7 +20,7 @@
 #include "job/loss/news_tree.hpp"
 #include "world/survivors.hpp"
 
-namespace unisono::test {
+namespace unisono::test::news_test {
 namespace {
 
 using base::Code;
@@ -275,14 +275,14 @@ TEST(NewsTree, ConnectsAllThatLive) {
 }
 
 }  // namespace
-}  // namespace unisono::test
+}  // namespace unisono::test::news_test
 
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
-  unisono::test::seeds.read(argc, argv);
+  unisono::test::news_test::seeds.read(argc, argv);
   for (int i = 1; i + 1 < argc; i += 2) {
     if (std::string_view(argv[i]) == "--hosts") {
-      unisono::test::hosts_of_many = std::atoi(argv[i + 1]);
+      unisono::test::news_test::hosts_of_many = std::atoi(argv[i + 1]);
     }
   }
   return RUN_ALL_TESTS();

@@ -12,7 +12,7 @@
 #include "harness/world.hpp"
 #include "schedule/schedule.hpp"
 
-namespace unisono::test {
+namespace unisono::test::packets_test {
 namespace {
 
 using algorithm::Algorithm;
@@ -136,4 +136,4 @@ TEST(Packets, AreThoseOfTheScheduleWithoutLoss) {
 }
 
 }  // namespace
-}  // namespace unisono::test
+}  // namespace unisono::test::packets_test

@@ -13,7 +13,7 @@
 #include "harness/scale.hpp"
 #include "world/random_jobs.hpp"
 
-namespace unisono::test {
+namespace unisono::test::reliable_test {
 namespace {
 
 constexpr std::int64_t kAllWorlds = 300;  // without a sanitizer
@@ -115,10 +115,10 @@ TEST(ReliableWorld, EveryResultIsRightOnABadNetwork) { run_scenarios(false); }
 TEST(ReliableWorld, EveryResultIsRightBetweenHosts) { run_scenarios(true); }
 
 }  // namespace
-}  // namespace unisono::test
+}  // namespace unisono::test::reliable_test
 
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
-  unisono::test::seeds.read(argc, argv);
+  unisono::test::reliable_test::seeds.read(argc, argv);
   return RUN_ALL_TESTS();
 }

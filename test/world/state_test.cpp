@@ -39,7 +39,7 @@ void operator delete(void* place) noexcept {
 }
 void operator delete(void* place, std::size_t) noexcept { operator delete(place); }
 
-namespace unisono::test {
+namespace unisono::test::state_test {
 namespace {
 
 using schedule::Collective;
@@ -125,4 +125,4 @@ TEST(StateOfARank, LinksGrowWithTheLogarithmOfTheRanks) {
 }
 
 }  // namespace
-}  // namespace unisono::test
+}  // namespace unisono::test::state_test

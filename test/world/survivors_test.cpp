@@ -16,7 +16,7 @@
 #include "harness/seeds.hpp"
 #include "world/survivors.hpp"
 
-namespace unisono::test {
+namespace unisono::test::survivors_test {
 namespace {
 
 using base::Code;
@@ -308,10 +308,10 @@ TEST(Query, NamesWhoIsLost) {
 }
 
 }  // namespace
-}  // namespace unisono::test
+}  // namespace unisono::test::survivors_test
 
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
-  unisono::test::seeds.read(argc, argv);
+  unisono::test::survivors_test::seeds.read(argc, argv);
   return RUN_ALL_TESTS();
 }

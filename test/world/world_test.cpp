@@ -13,7 +13,7 @@
 #include "harness/scale.hpp"
 #include "world/random_jobs.hpp"
 
-namespace unisono::test {
+namespace unisono::test::world_test {
 namespace {
 
 Seeds seeds{.count = 300};
@@ -122,10 +122,10 @@ TEST(World, RandomScenariosEndWithTheRightResults) {
 }
 
 }  // namespace
-}  // namespace unisono::test
+}  // namespace unisono::test::world_test
 
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
-  unisono::test::seeds.read(argc, argv);
+  unisono::test::world_test::seeds.read(argc, argv);
   return RUN_ALL_TESTS();
 }

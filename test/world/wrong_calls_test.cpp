@@ -22,7 +22,7 @@
 #include "unisono/unisono.h"
 #include "world/random_jobs.hpp"
 
-namespace unisono::test {
+namespace unisono::test::wrong_calls_test {
 namespace {
 
 using base::Code;
@@ -360,10 +360,10 @@ TEST(WrongCalls, BetweenHostsOfSeveral) {
 }
 
 }  // namespace
-}  // namespace unisono::test
+}  // namespace unisono::test::wrong_calls_test
 
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
-  unisono::test::seeds.read(argc, argv);
+  unisono::test::wrong_calls_test::seeds.read(argc, argv);
   return RUN_ALL_TESTS();
 }

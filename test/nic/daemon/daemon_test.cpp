@@ -26,7 +26,7 @@
 #include "nic/daemon/daemon_hosts.hpp"
 #include "nic/daemon/reduce_as.hpp"
 
-namespace unisono::nic::test {
+namespace unisono::nic::test::daemon_test {
 namespace {
 
 TEST_F(Daemon, ProcessesWithoutPrivilegeReduceThroughIt) {
@@ -366,4 +366,4 @@ TEST_F(Daemon, OneForEachSocketAndInterface) {
 }
 
 }  // namespace
-}  // namespace unisono::nic::test
+}  // namespace unisono::nic::test::daemon_test

@@ -26,7 +26,7 @@
 #include "nic/loader/device.hpp"
 #include "nic/service/client.hpp"
 
-namespace unisono::nic::test {
+namespace unisono::nic::test::kill_test {
 namespace {
 
 using engine::NicGroup;
@@ -298,10 +298,10 @@ TEST_F(NicKill, AtRandomMoments) {
 }
 
 }  // namespace
-}  // namespace unisono::nic::test
+}  // namespace unisono::nic::test::kill_test
 
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
-  unisono::nic::test::seeds.read(argc, argv);
+  unisono::nic::test::kill_test::seeds.read(argc, argv);
   return RUN_ALL_TESTS();
 }

@@ -23,7 +23,7 @@
 #include "base/clock.hpp"
 #include "nic/daemon/daemon_hosts.hpp"
 
-namespace unisono::nic::test {
+namespace unisono::nic::test::limits_test {
 namespace {
 
 class Limits : public Daemon {
@@ -244,4 +244,4 @@ TEST_F(Limits, NonsenseFillsNoLog) {
 }
 
 }  // namespace
-}  // namespace unisono::nic::test
+}  // namespace unisono::nic::test::limits_test

@@ -13,7 +13,7 @@
 #include "nic/daemon/daemon_hosts.hpp"
 #include "unit/daemon/exposition.hpp"
 
-namespace unisono::nic::test {
+namespace unisono::nic::test::metrics_daemon_test {
 namespace {
 
 class DaemonMetrics : public Daemon {
@@ -73,4 +73,4 @@ TEST_F(DaemonMetrics, AFolderThatGoesDoesNotEndTheService) {
 }
 
 }  // namespace
-}  // namespace unisono::nic::test
+}  // namespace unisono::nic::test::metrics_daemon_test

@@ -26,7 +26,7 @@
 #include "nic/harness/hosts.hpp"
 #include "nic/harness/with_hosts.hpp"
 
-namespace unisono::engine::test {
+namespace unisono::engine::test::nic_group_test {
 namespace {
 
 using nic::test::Hosts;
@@ -440,4 +440,4 @@ TEST_F(NicGroups, RanksThatDisagreeGetNoSum) {
 }
 
 }  // namespace
-}  // namespace unisono::engine::test
+}  // namespace unisono::engine::test::nic_group_test

@@ -19,7 +19,7 @@
 #include "nic/daemon/daemon_hosts.hpp"
 #include "nic/daemon/reduce_as.hpp"
 
-namespace unisono::nic::test {
+namespace unisono::nic::test::users_test {
 namespace {
 
 // A pipe on which a child says one letter.
@@ -351,4 +351,4 @@ TEST_F(Users, WhatOneSendsInTheNameOfTheOtherDoesNoHarm) {
 }
 
 }  // namespace
-}  // namespace unisono::nic::test
+}  // namespace unisono::nic::test::users_test

@@ -6,7 +6,7 @@
 #include "harness/scale.hpp"
 #include "nic/port/doorbell_socket.hpp"
 
-namespace unisono::nic::test {
+namespace unisono::nic::test::allgather_hosts_test {
 namespace {
 
 class NicAllgather : public AllgatherHosts {};
@@ -166,4 +166,4 @@ TEST(NicDoorbellSocket, SaysWhatFailed) {
 }
 
 }  // namespace
-}  // namespace unisono::nic::test
+}  // namespace unisono::nic::test::allgather_hosts_test

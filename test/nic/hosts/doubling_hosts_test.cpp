@@ -7,7 +7,7 @@
 #include "harness/scale.hpp"
 #include "nic/hosts/allgather_hosts.hpp"
 
-namespace unisono::nic::test {
+namespace unisono::nic::test::doubling_hosts_test {
 namespace {
 
 class NicDoubling : public AllgatherHosts {
@@ -136,4 +136,4 @@ TEST_F(NicDoubling, BlocksThatDifferAreAMismatchEverywhere) {
 }
 
 }  // namespace
-}  // namespace unisono::nic::test
+}  // namespace unisono::nic::test::doubling_hosts_test

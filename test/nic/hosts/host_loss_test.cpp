@@ -19,7 +19,7 @@
 #include "nic/port/segments.hpp"
 #include "nic/port/tree_ports.hpp"
 
-namespace unisono::nic::test {
+namespace unisono::nic::test::host_loss_test {
 namespace {
 
 constexpr int kPlaces = 3;
@@ -157,4 +157,4 @@ TEST_F(NicHostLoss, EveryRankHasEveryResult) {
 }
 
 }  // namespace
-}  // namespace unisono::nic::test
+}  // namespace unisono::nic::test::host_loss_test

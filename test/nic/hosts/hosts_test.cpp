@@ -26,7 +26,7 @@
 #include "nic/lowering/lower.hpp"
 #include "nic/port/doorbell_socket.hpp"
 
-namespace unisono::nic::test {
+namespace unisono::nic::test::hosts_test {
 namespace {
 
 using arith::Operator;
@@ -360,4 +360,4 @@ TEST_F(NicHosts, AttachingWaitsForAProgramThatGoes) {
 }
 
 }  // namespace
-}  // namespace unisono::nic::test
+}  // namespace unisono::nic::test::hosts_test

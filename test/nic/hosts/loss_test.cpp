@@ -16,7 +16,7 @@
 #include "nic/harness/lossy_hosts.hpp"
 #include "nic/lowering/lower.hpp"
 
-namespace unisono::nic::test {
+namespace unisono::nic::test::loss_test {
 namespace {
 
 class NicLoss : public LossyHosts {
@@ -168,4 +168,4 @@ TEST_F(NicLoss, Barriers) {
 }
 
 }  // namespace
-}  // namespace unisono::nic::test
+}  // namespace unisono::nic::test::loss_test

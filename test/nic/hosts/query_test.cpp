@@ -16,7 +16,7 @@
 #include "nic/harness/jobs.hpp"
 #include "nic/harness/lossy_hosts.hpp"
 
-namespace unisono::nic::test {
+namespace unisono::nic::test::query_test {
 namespace {
 
 class NicQuery : public LossyHosts {
@@ -145,4 +145,4 @@ TEST_F(NicQuery, LostQuestionsAndAnswersAreRepaired) {
 }
 
 }  // namespace
-}  // namespace unisono::nic::test
+}  // namespace unisono::nic::test::query_test

@@ -27,7 +27,7 @@
 #include "nic/lowering/lower.hpp"
 #include "nic/port/segments.hpp"
 
-namespace unisono::nic::test {
+namespace unisono::nic::test::random_hosts_test {
 namespace {
 
 unisono::test::Seeds seeds{.count = 80};
@@ -304,10 +304,10 @@ TEST_F(NicRandom, CollectivesHaveTheBitsOfTheHostEngine) {
 }
 
 }  // namespace
-}  // namespace unisono::nic::test
+}  // namespace unisono::nic::test::random_hosts_test
 
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
-  unisono::nic::test::seeds.read(argc, argv);
+  unisono::nic::test::random_hosts_test::seeds.read(argc, argv);
   return RUN_ALL_TESTS();
 }

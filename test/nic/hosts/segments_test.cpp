@@ -16,7 +16,7 @@
 #include "nic/harness/lossy_hosts.hpp"
 #include "nic/lowering/lower.hpp"
 
-namespace unisono::nic::test {
+namespace unisono::nic::test::segments_test {
 namespace {
 
 TEST(NicSegmentCount, IsTheFewest) {
@@ -123,4 +123,4 @@ TEST_F(NicSegments, SurviveLosses) {
 }
 
 }  // namespace
-}  // namespace unisono::nic::test
+}  // namespace unisono::nic::test::segments_test

@@ -19,7 +19,7 @@
 #include "nic/lowering/row.hpp"
 #include "nic/port/tree_ports.hpp"
 
-namespace unisono::nic::test {
+namespace unisono::nic::test::trees_loss_test {
 namespace {
 
 constexpr int kPieces = 2;
@@ -145,4 +145,4 @@ TEST_F(NicTreesLoss, EveryPieceComes) {
 }
 
 }  // namespace
-}  // namespace unisono::nic::test
+}  // namespace unisono::nic::test::trees_loss_test

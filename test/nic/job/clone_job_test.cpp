@@ -9,7 +9,7 @@
 #include "nic/job/allreduce_bits.hpp"
 #include "nic/job/nic_job.hpp"
 
-namespace unisono::harness {
+namespace unisono::harness::clone_job_test {
 namespace {
 
 class NicCloneJob : public NicJob {
@@ -109,4 +109,4 @@ TEST_F(NicPacketLength, AnInterfaceThatCarriesTooLittleIsNotUsed) {
 }
 
 }  // namespace
-}  // namespace unisono::harness
+}  // namespace unisono::harness::clone_job_test

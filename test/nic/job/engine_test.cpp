@@ -7,7 +7,7 @@
 #include "harness/engine_conformance.hpp"
 #include "nic/job/nic_job.hpp"
 
-namespace unisono::harness {
+namespace unisono::harness::engine_test {
 namespace {
 
 class NicEngineConformance : public NicJob {
@@ -39,4 +39,4 @@ TEST_F(NicEngineConformance, ADeathIsNamedAndSurvived) {
 }
 
 }  // namespace
-}  // namespace unisono::harness
+}  // namespace unisono::harness::engine_test

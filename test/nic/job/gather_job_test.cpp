@@ -10,7 +10,7 @@
 #include "nic/job/gather_blocks.hpp"
 #include "nic/job/nic_job.hpp"
 
-namespace unisono::harness {
+namespace unisono::harness::gather_job_test {
 namespace {
 
 class NicGatherJob : public NicJob {};
@@ -143,4 +143,4 @@ TEST_F(NicGatherJob, CallsThatDifferAreFound) {
 }
 
 }  // namespace
-}  // namespace unisono::harness
+}  // namespace unisono::harness::gather_job_test

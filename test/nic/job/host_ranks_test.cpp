@@ -15,7 +15,7 @@
 #include "nic/port/vector_limit.hpp"
 #include "select/nic/pays.hpp"
 
-namespace unisono::harness {
+namespace unisono::harness::host_ranks_test {
 namespace {
 
 using Placement = std::vector<int>;  // host by rank
@@ -364,4 +364,4 @@ TEST_F(NicHostRanks, ADeadlineHolds) {
 }
 
 }  // namespace
-}  // namespace unisono::harness
+}  // namespace unisono::harness::host_ranks_test

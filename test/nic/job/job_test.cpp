@@ -16,7 +16,7 @@
 #include "nic/job/allreduce_bits.hpp"
 #include "nic/job/nic_job.hpp"
 
-namespace unisono::harness {
+namespace unisono::harness::job_test {
 namespace {
 
 TEST_F(NicJob, EveryCollectiveIsRight) { expect_everything_right(); }
@@ -540,4 +540,4 @@ TEST_F(NicJob, ADeadlineHolds) {
 }
 
 }  // namespace
-}  // namespace unisono::harness
+}  // namespace unisono::harness::job_test

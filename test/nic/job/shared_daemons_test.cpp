@@ -10,7 +10,7 @@
 
 #include "nic/job/nic_job.hpp"
 
-namespace unisono::harness {
+namespace unisono::harness::shared_daemons_test {
 namespace {
 
 constexpr int kCalls = 300;
@@ -212,4 +212,4 @@ TEST_F(NicSharedDaemons, ACommunicatorOfADaemonThatDrainsDoesWithout) {
 }
 
 }  // namespace
-}  // namespace unisono::harness
+}  // namespace unisono::harness::shared_daemons_test

@@ -10,7 +10,7 @@
 #include "nic/job/allreduce_bits.hpp"
 #include "nic/job/nic_job.hpp"
 
-namespace unisono::harness {
+namespace unisono::harness::split_job_test {
 namespace {
 
 constexpr std::int64_t kCount = 100;  // elements that make four pieces
@@ -130,4 +130,4 @@ TEST_F(NicSplitJob, HostsThatShareProcessorsCutNothingUnlessTold) {
 }
 
 }  // namespace
-}  // namespace unisono::harness
+}  // namespace unisono::harness::split_job_test

@@ -10,7 +10,7 @@
 
 #include "nic/job/nic_job.hpp"
 
-namespace unisono::harness {
+namespace unisono::harness::tree_job_test {
 namespace {
 
 constexpr int kMany = 16;
@@ -147,4 +147,4 @@ TEST_F(NicTreeJob, EveryCollectiveIsRightOnEightAndSixteenHosts) {
 }
 
 }  // namespace
-}  // namespace unisono::harness
+}  // namespace unisono::harness::tree_job_test

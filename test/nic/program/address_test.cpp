@@ -9,7 +9,7 @@
 #include "nic/harness/trial_device.hpp"
 #include "nic/lowering/row.hpp"
 
-namespace unisono::nic::test {
+namespace unisono::nic::test::address_test {
 namespace {
 
 constexpr std::uint32_t kSum = UNISONO_NIC_SUM_INT64;
@@ -173,4 +173,4 @@ TEST_F(Address, DoorbellPacketsOfOtherHostsPass) {
 }
 
 }  // namespace
-}  // namespace unisono::nic::test
+}  // namespace unisono::nic::test::address_test

@@ -13,7 +13,7 @@
 #include "harness/scale.hpp"
 #include "nic/harness/trial_device.hpp"
 
-namespace unisono::nic::test {
+namespace unisono::nic::test::allgather_program_test {
 namespace {
 
 constexpr std::uint32_t kTcRedirect = 7;
@@ -491,4 +491,4 @@ TEST_F(AllgatherProgram, SpoiltPacketsByTheThousand) {
 }
 
 }  // namespace
-}  // namespace unisono::nic::test
+}  // namespace unisono::nic::test::allgather_program_test

@@ -15,7 +15,7 @@
 #include "nic/harness/trial_device.hpp"
 #include "nic/lowering/row.hpp"
 
-namespace unisono::nic::test {
+namespace unisono::nic::test::doubling_program_test {
 namespace {
 
 constexpr std::uint32_t kTcRedirect = 7;
@@ -618,4 +618,4 @@ TEST_F(WholeGroup, OfUpToSixtyFourRanks) {
 }
 
 }  // namespace
-}  // namespace unisono::nic::test
+}  // namespace unisono::nic::test::doubling_program_test

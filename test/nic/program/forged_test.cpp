@@ -26,7 +26,7 @@
 #include "nic/lowering/lower.hpp"
 #include "nic/program/forger.hpp"
 
-namespace unisono::nic::test {
+namespace unisono::nic::test::forged_test {
 namespace {
 
 unisono::test::Seeds seeds{.count = 100};
@@ -278,10 +278,10 @@ TEST_F(ForgedOnTheWire, ResultsStayRight) {
 }
 
 }  // namespace
-}  // namespace unisono::nic::test
+}  // namespace unisono::nic::test::forged_test
 
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
-  unisono::nic::test::seeds.read(argc, argv);
+  unisono::nic::test::forged_test::seeds.read(argc, argv);
   return RUN_ALL_TESTS();
 }

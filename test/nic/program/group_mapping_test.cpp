@@ -4,7 +4,7 @@
 
 #include "nic/harness/trial_device.hpp"
 
-namespace unisono::nic::test {
+namespace unisono::nic::test::group_mapping_test {
 namespace {
 
 class GroupMaps : public TrialDevice {};
@@ -35,4 +35,4 @@ TEST_F(GroupMaps, AreNoLargerThanTheGroup) {
 }
 
 }  // namespace
-}  // namespace unisono::nic::test
+}  // namespace unisono::nic::test::group_mapping_test

@@ -18,7 +18,7 @@
 #include "nic/lowering/lower.hpp"
 #include "unit/arith/element_data.hpp"
 
-namespace unisono::nic::test {
+namespace unisono::nic::test::program_test {
 namespace {
 
 constexpr std::uint32_t kSum = UNISONO_NIC_SUM_INT64;
@@ -495,4 +495,4 @@ TEST_F(Program, EveryOperatorOnEveryTypeItKnows) {
 }
 
 }  // namespace
-}  // namespace unisono::nic::test
+}  // namespace unisono::nic::test::program_test

@@ -7,7 +7,7 @@
 
 #include "nic/harness/trial_device.hpp"
 
-namespace unisono::nic::test {
+namespace unisono::nic::test::repair_test {
 namespace {
 
 constexpr std::uint32_t kSum = UNISONO_NIC_SUM_INT64;
@@ -327,4 +327,4 @@ TEST_F(Repair, AnswersAreNoLongerThanQuestions) {
 }
 
 }  // namespace
-}  // namespace unisono::nic::test
+}  // namespace unisono::nic::test::repair_test

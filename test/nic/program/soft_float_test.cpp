@@ -15,7 +15,7 @@
 #include "unit/arith/element_data.hpp"
 #include "unit/arith/soft_float_operands.hpp"
 
-namespace unisono::nic::test {
+namespace unisono::nic::test::soft_float_test {
 namespace {
 
 using arith::Operator;
@@ -123,4 +123,4 @@ TEST_F(SoftFloatInTheKernel, TheProgramIsFarFromTheLimitsOfTheVerifier) {
 }
 
 }  // namespace
-}  // namespace unisono::nic::test
+}  // namespace unisono::nic::test::soft_float_test

@@ -10,7 +10,7 @@
 #include "base/clock.hpp"
 #include "nic/harness/trial_device.hpp"
 
-namespace unisono::nic::test {
+namespace unisono::nic::test::trace_test {
 namespace {
 
 constexpr std::uint32_t kSum = UNISONO_NIC_SUM_INT64;
@@ -156,4 +156,4 @@ TEST_F(Trace, WhatFindsNoRoomIsCounted) {
 }
 
 }  // namespace
-}  // namespace unisono::nic::test
+}  // namespace unisono::nic::test::trace_test

@@ -12,7 +12,7 @@
 #include "nic/memory/wake_ring.hpp"
 #include "nic/port/port.hpp"
 
-namespace unisono::nic::test {
+namespace unisono::nic::test::wake_test {
 namespace {
 
 constexpr std::uint32_t kSum = UNISONO_NIC_SUM_INT64;
@@ -223,4 +223,4 @@ TEST_F(Wake, WhoSpoilsItsRingSpoilsNoOthers) {
 }
 
 }  // namespace
-}  // namespace unisono::nic::test
+}  // namespace unisono::nic::test::wake_test

@@ -10,7 +10,7 @@
 
 #include "unit/algorithm/schedule_set.hpp"
 
-namespace unisono::algorithm::test {
+namespace unisono::algorithm::test::alike_test {
 namespace {
 
 using schedule::Op;
@@ -94,4 +94,4 @@ TEST(Alike, UnequalBlocksAndSharesAreNot) {
 }
 
 }  // namespace
-}  // namespace unisono::algorithm::test
+}  // namespace unisono::algorithm::test::alike_test

@@ -8,7 +8,7 @@
 
 #include "unit/algorithm/schedule_set.hpp"
 
-namespace unisono::algorithm::test {
+namespace unisono::algorithm::test::allgather_test {
 namespace {
 
 constexpr int kMostRanks = 70;
@@ -161,4 +161,4 @@ TEST(NeighborExchange, TalksToItsNeighboursOnly) {
 }
 
 }  // namespace
-}  // namespace unisono::algorithm::test
+}  // namespace unisono::algorithm::test::allgather_test

@@ -6,7 +6,7 @@
 
 #include <cstdlib>
 
-namespace unisono::algorithm::pattern {
+namespace unisono::algorithm::pattern::bine_test {
 namespace {
 
 TEST(Bine, PartnersAreMutualAndTheFirstOfThePapersDistances) {
@@ -62,4 +62,4 @@ TEST(Bine, MessagesGoLessFarThanInAHypercube) {
 }
 
 }  // namespace
-}  // namespace unisono::algorithm::pattern
+}  // namespace unisono::algorithm::pattern::bine_test

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-namespace unisono::algorithm::pattern {
+namespace unisono::algorithm::pattern::circulant_test {
 namespace {
 
 TEST(Circulant, SkipsHalveRoundedUp) {
@@ -72,4 +72,4 @@ TEST(Circulant, FirstTurnOf17Ranks) {
 }
 
 }  // namespace
-}  // namespace unisono::algorithm::pattern
+}  // namespace unisono::algorithm::pattern::circulant_test

@@ -9,7 +9,7 @@
 #include "unit/algorithm/expression.hpp"
 #include "unit/algorithm/schedule_set.hpp"
 
-namespace unisono::algorithm::test {
+namespace unisono::algorithm::test::formula_test {
 namespace {
 
 // The variables of a formula.
@@ -369,4 +369,4 @@ TEST(Formula, HoldsForTheSchedules) {
 }
 
 }  // namespace
-}  // namespace unisono::algorithm::test
+}  // namespace unisono::algorithm::test::formula_test

@@ -14,7 +14,7 @@
 #include "schedule/text.hpp"
 #include "unit/algorithm/schedule_set.hpp"
 
-namespace unisono::algorithm::test {
+namespace unisono::algorithm::test::golden_test {
 namespace {
 
 std::filesystem::path here() { return std::filesystem::path(__FILE__).parent_path(); }
@@ -130,4 +130,4 @@ TEST(Golden, TheHowToQuotesTheSource) {
 }
 
 }  // namespace
-}  // namespace unisono::algorithm::test
+}  // namespace unisono::algorithm::test::golden_test

@@ -9,7 +9,7 @@
 #include "harness/unequal_blocks.hpp"
 #include "unit/algorithm/schedule_set.hpp"
 
-namespace unisono::algorithm::test {
+namespace unisono::algorithm::test::local_counts_test {
 namespace {
 
 using schedule::Blocks;
@@ -76,4 +76,4 @@ TEST(UnequalBlocks, AreRefusedWithTheRowsThatTakeThem) {
 }
 
 }  // namespace
-}  // namespace unisono::algorithm::test
+}  // namespace unisono::algorithm::test::local_counts_test

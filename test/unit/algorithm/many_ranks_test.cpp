@@ -9,7 +9,7 @@
 #include "harness/scale.hpp"
 #include "unit/algorithm/schedule_set.hpp"
 
-namespace unisono::algorithm::test {
+namespace unisono::algorithm::test::many_ranks_test {
 namespace {
 
 constexpr std::array kNames = {std::string_view("circulant"), std::string_view("bine"),
@@ -42,4 +42,4 @@ TEST(ManyRanks, RightInEveryLegalOrder) {
 }
 
 }  // namespace
-}  // namespace unisono::algorithm::test
+}  // namespace unisono::algorithm::test::many_ranks_test

@@ -9,7 +9,7 @@
 #include "unit/algorithm/expression.hpp"
 #include "unit/algorithm/schedule_set.hpp"
 
-namespace unisono::algorithm::test {
+namespace unisono::algorithm::test::order_test {
 namespace {
 
 // The ranks of an expression from left to right.
@@ -172,4 +172,4 @@ TEST(Order, MovedVectorsArriveUnchanged) {
 }
 
 }  // namespace
-}  // namespace unisono::algorithm::test
+}  // namespace unisono::algorithm::test::order_test

@@ -18,7 +18,7 @@
 #include "algorithm/pattern/paired.hpp"
 #include "algorithm/pattern/ring.hpp"
 
-namespace unisono::algorithm::pattern {
+namespace unisono::algorithm::pattern::pattern_test {
 namespace {
 
 constexpr int kMostRanks = 70;
@@ -399,4 +399,4 @@ TEST(Receivers, FollowARankAroundTheCircle) {
 }
 
 }  // namespace
-}  // namespace unisono::algorithm::pattern
+}  // namespace unisono::algorithm::pattern::pattern_test

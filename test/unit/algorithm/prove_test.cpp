@@ -12,7 +12,7 @@
 #include "harness/unequal_blocks.hpp"
 #include "unit/algorithm/schedule_set.hpp"
 
-namespace unisono::algorithm::test {
+namespace unisono::algorithm::test::prove_test {
 namespace {
 
 // A few ranks suffice for the bounds and corner cases that sanitizers look for.
@@ -101,4 +101,4 @@ INSTANTIATE_TEST_SUITE_P(Table, Prove, testing::Range(0, static_cast<int>(table(
                          row_name);
 
 }  // namespace
-}  // namespace unisono::algorithm::test
+}  // namespace unisono::algorithm::test::prove_test

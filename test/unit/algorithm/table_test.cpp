@@ -7,7 +7,7 @@
 
 #include "unit/algorithm/schedule_set.hpp"
 
-namespace unisono::algorithm::test {
+namespace unisono::algorithm::test::table_test {
 namespace {
 
 const Algorithm& row(Collective collective, std::string_view name) {
@@ -151,4 +151,4 @@ TEST(Table, BuildIsPure) {
 }
 
 }  // namespace
-}  // namespace unisono::algorithm::test
+}  // namespace unisono::algorithm::test::table_test

@@ -11,7 +11,7 @@
 #include "algorithm/pattern/fnomial.hpp"
 #include "algorithm/pattern/in_order.hpp"
 
-namespace unisono::algorithm::pattern {
+namespace unisono::algorithm::pattern::tree_pattern_test {
 namespace {
 
 constexpr int kMostRanks = 70;
@@ -249,4 +249,4 @@ TEST(InOrder, TreesKeepTheOrderOfRanks) {
 }
 
 }  // namespace
-}  // namespace unisono::algorithm::pattern
+}  // namespace unisono::algorithm::pattern::tree_pattern_test

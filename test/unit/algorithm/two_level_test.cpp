@@ -11,7 +11,7 @@
 #include "schedule/cost.hpp"
 #include "unit/algorithm/schedule_set.hpp"
 
-namespace unisono::algorithm::test {
+namespace unisono::algorithm::test::two_level_test {
 namespace {
 
 using schedule::CostBetweenHosts;
@@ -206,4 +206,4 @@ TEST(TwoLevel, EveryInnerAlgorithmIsARowAndTakesAnyNumberOfHosts) {
 }
 
 }  // namespace
-}  // namespace unisono::algorithm::test
+}  // namespace unisono::algorithm::test::two_level_test

@@ -11,7 +11,7 @@
 #include "harness/bad_call.hpp"
 #include "unisono/unisono.h"
 
-namespace unisono::harness {
+namespace unisono::harness::bad_blocks_test {
 namespace {
 
 using Three = std::array<std::int64_t, kRanks>;
@@ -364,4 +364,4 @@ INSTANTIATE_TEST_SUITE_P(Calls, BadBlocks, testing::ValuesIn(bad_block_calls()),
                          [](const auto& suite) { return std::string(suite.param.name); });
 
 }  // namespace
-}  // namespace unisono::harness
+}  // namespace unisono::harness::bad_blocks_test

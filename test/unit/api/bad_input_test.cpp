@@ -13,7 +13,7 @@
 #include "harness/threads.hpp"
 #include "unisono/unisono.h"
 
-namespace unisono::harness {
+namespace unisono::harness::bad_input_test {
 namespace {
 
 int good_broadcast(Desk& d) { return d.broadcast(d.a.data(), 4, UNISONO_INT64, 0); }
@@ -367,4 +367,4 @@ TEST(BadInputScope, NoPlaceForTheResultOfACommunicatorCall) {
 }
 
 }  // namespace
-}  // namespace unisono::harness
+}  // namespace unisono::harness::bad_input_test

@@ -13,7 +13,7 @@
 #include "harness/threads.hpp"
 #include "unisono/unisono.h"
 
-namespace unisono::harness {
+namespace unisono::harness::blocks_test {
 namespace {
 
 class Blocks : public testing::TestWithParam<int> {
@@ -256,4 +256,4 @@ INSTANTIATE_TEST_SUITE_P(Ranks, Blocks, testing::ValuesIn(rank_counts()),
                          [](const auto& suite) { return "P" + std::to_string(suite.param); });
 
 }  // namespace
-}  // namespace unisono::harness
+}  // namespace unisono::harness::blocks_test

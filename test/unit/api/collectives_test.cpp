@@ -14,7 +14,7 @@
 #include "harness/threads.hpp"
 #include "unisono/unisono.h"
 
-namespace unisono::harness {
+namespace unisono::harness::collectives_test {
 namespace {
 
 const std::vector<std::int64_t> kCounts = {0, 1, 7, 8, 9, 63, 64, 65, 1000};
@@ -297,4 +297,4 @@ INSTANTIATE_TEST_SUITE_P(Ranks, Collectives, testing::ValuesIn(rank_counts()),
                          [](const auto& suite) { return "P" + std::to_string(suite.param); });
 
 }  // namespace
-}  // namespace unisono::harness
+}  // namespace unisono::harness::collectives_test

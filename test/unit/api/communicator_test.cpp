@@ -15,7 +15,7 @@
 #include "harness/threads.hpp"
 #include "unisono/unisono.h"
 
-namespace unisono::harness {
+namespace unisono::harness::communicator_test {
 namespace {
 
 int rank_in(unisono_comm_t comm) {
@@ -367,4 +367,4 @@ TEST_P(Communicators, AQueryComparesTheWordsOfAll) {
 }
 
 }  // namespace
-}  // namespace unisono::harness
+}  // namespace unisono::harness::communicator_test

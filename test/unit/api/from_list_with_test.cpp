@@ -20,7 +20,7 @@
 #include "unisono/unisono.h"
 #include "unisono/unisono.hpp"
 
-namespace unisono::harness {
+namespace unisono::harness::from_list_with_test {
 namespace {
 
 constexpr int kSteps = 2;  // of the exchange
@@ -232,4 +232,4 @@ TEST(FromListWithHpp, TakesAFunctionAndThrowsItsExceptions) {
 }
 
 }  // namespace
-}  // namespace unisono::harness
+}  // namespace unisono::harness::from_list_with_test

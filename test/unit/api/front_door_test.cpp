@@ -16,7 +16,7 @@
 #include "harness/threads.hpp"
 #include "unisono/unisono.h"
 
-namespace unisono::harness {
+namespace unisono::harness::front_door_test {
 namespace {
 
 constexpr int kRanks = 3;
@@ -279,4 +279,4 @@ TEST(FrontDoor, ACommunicatorThatOneRankHasFreedIsAnErrorForTheOthers) {
 }
 
 }  // namespace
-}  // namespace unisono::harness
+}  // namespace unisono::harness::front_door_test

@@ -12,7 +12,7 @@
 #include "harness/threads.hpp"
 #include "unisono/unisono.h"
 
-namespace unisono::harness {
+namespace unisono::harness::front_end_test {
 namespace {
 
 int failed_rank(unisono_comm_t comm) {
@@ -145,4 +145,4 @@ TEST(FrontEnd, NobodyIsAskedOnceTheInterruptIsTakenBack) {
 }
 
 }  // namespace
-}  // namespace unisono::harness
+}  // namespace unisono::harness::front_end_test

@@ -15,7 +15,7 @@
 #include "harness/threads.hpp"
 #include "unisono/unisono.h"
 
-namespace unisono::harness {
+namespace unisono::harness::handles_test {
 namespace {
 
 struct NamedCall {
@@ -363,4 +363,4 @@ TEST(Types, BuiltInOperatorsDoNotFitOpaqueTypes) {
 }
 
 }  // namespace
-}  // namespace unisono::harness
+}  // namespace unisono::harness::handles_test

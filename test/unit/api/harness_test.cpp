@@ -10,7 +10,7 @@
 #include "harness/buffer.hpp"
 #include "harness/elements.hpp"
 
-namespace unisono::harness {
+namespace unisono::harness::harness_test {
 namespace {
 
 TEST(Elements, HalfPrecisionHasTheBitsOfIeee) {
@@ -67,4 +67,4 @@ TEST(Elements, ReferenceAgreesWithTheLibrarysReference) {
 }
 
 }  // namespace
-}  // namespace unisono::harness
+}  // namespace unisono::harness::harness_test

@@ -20,7 +20,7 @@
 #include "unisono/unisono.h"
 #include "unisono/unisono.hpp"
 
-namespace unisono::harness {
+namespace unisono::harness::init_with_test {
 namespace {
 
 // The timeout of a failing phase. Long enough for ranks of a busy machine that do not fail.
@@ -329,4 +329,4 @@ TEST(InitWithCpp, WhatTheFunctionThrowsTheConstructorThrows) {
 }
 
 }  // namespace
-}  // namespace unisono::harness
+}  // namespace unisono::harness::init_with_test

@@ -12,7 +12,7 @@
 #include "harness/threads.hpp"
 #include "unisono/unisono.h"
 
-namespace unisono::harness {
+namespace unisono::harness::memory_test {
 namespace {
 
 enum class Reduces : std::uint8_t { in_place, apart, by_blocks, started };
@@ -164,4 +164,4 @@ TEST(Memory, ErrorsDoNotEndTheCommunicator) {
 }
 
 }  // namespace
-}  // namespace unisono::harness
+}  // namespace unisono::harness::memory_test

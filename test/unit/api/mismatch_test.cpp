@@ -16,7 +16,7 @@
 #include "harness/threads.hpp"
 #include "unisono/unisono.h"
 
-namespace unisono::harness {
+namespace unisono::harness::mismatch_test {
 namespace {
 
 struct Desk {
@@ -381,4 +381,4 @@ TEST(Mismatch, OtherCommunicatorsGoOn) {
 }
 
 }  // namespace
-}  // namespace unisono::harness
+}  // namespace unisono::harness::mismatch_test

@@ -12,7 +12,7 @@
 #include "harness/threads.hpp"
 #include "unisono/unisono.h"
 
-namespace unisono::harness {
+namespace unisono::harness::own_counts_test {
 namespace {
 
 class OwnCounts : public testing::TestWithParam<int> {
@@ -442,4 +442,4 @@ TEST(OwnCountsMismatch, OfCalls) {
 }
 
 }  // namespace
-}  // namespace unisono::harness
+}  // namespace unisono::harness::own_counts_test

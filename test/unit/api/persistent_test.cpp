@@ -11,7 +11,7 @@
 #include "harness/threads.hpp"
 #include "unisono/unisono.h"
 
-namespace unisono::harness {
+namespace unisono::harness::persistent_test {
 namespace {
 
 std::int64_t triangle(int ranks) { return std::int64_t{ranks} * (ranks - 1) / 2; }
@@ -178,4 +178,4 @@ TEST(Persistent, ARefusedPlanIsLocal) {
 }
 
 }  // namespace
-}  // namespace unisono::harness
+}  // namespace unisono::harness::persistent_test

@@ -15,7 +15,7 @@
 #include "harness/threads.hpp"
 #include "unisono/unisono.h"
 
-namespace unisono::harness {
+namespace unisono::harness::split_phase_test {
 namespace {
 
 constexpr int kRanks = 4;
@@ -539,4 +539,4 @@ TEST(SplitPhase, ARankThatLeavesFailsWhatWaitsForIt) {
 }
 
 }  // namespace
-}  // namespace unisono::harness
+}  // namespace unisono::harness::split_phase_test

@@ -14,7 +14,7 @@
 #include "harness/threads.hpp"
 #include "unisono/unisono.h"
 
-namespace unisono::harness {
+namespace unisono::harness::stress_test {
 namespace {
 
 // One rank's run of operations that all ranks draw from the same seed.
@@ -182,4 +182,4 @@ TEST(Stress, LeavingAtOnceAfterTheLastOperation) {
 }
 
 }  // namespace
-}  // namespace unisono::harness
+}  // namespace unisono::harness::stress_test

@@ -16,7 +16,7 @@
 #include "harness/threads.hpp"
 #include "unisono/unisono.h"
 
-namespace unisono::harness {
+namespace unisono::harness::user_defined_test {
 namespace {
 
 // ---- words: concatenation shows the contributing ranks, how often, and in which order ----
@@ -356,4 +356,4 @@ INSTANTIATE_TEST_SUITE_P(Sizes, OpaqueTypes,
                          });
 
 }  // namespace
-}  // namespace unisono::harness
+}  // namespace unisono::harness::user_defined_test

@@ -275,6 +275,11 @@ std::string difference(const Case& c, const unsigned char* actual, const unsigne
   return "";
 }
 
+}  // namespace unisono::arith::test
+
+namespace unisono::arith::test::element_data_test {
+namespace {
+
 TEST(ElementData, ComparisonTellsNaNFromNumbersAndIsExactOtherwise) {
   const Case sum{Operator::sum, Type::float32};
   const Bytes nan = to_bytes<std::uint32_t>({0x7FC00000});
@@ -301,4 +306,5 @@ TEST(ElementData, EveryTypeHasSpecialValuesAndRandomOnes) {
   }
 }
 
-}  // namespace unisono::arith::test
+}  // namespace
+}  // namespace unisono::arith::test::element_data_test

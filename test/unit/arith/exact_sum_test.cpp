@@ -16,7 +16,7 @@
 #include "base/prng.hpp"
 #include "harness/scale.hpp"
 
-namespace unisono::arith {
+namespace unisono::arith::exact_sum_test {
 namespace {
 
 constexpr std::int64_t kRounds = 230;
@@ -229,4 +229,4 @@ TYPED_TEST(ExactSum, OfKnownTerms) {
 }
 
 }  // namespace
-}  // namespace unisono::arith
+}  // namespace unisono::arith::exact_sum_test

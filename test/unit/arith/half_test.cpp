@@ -12,7 +12,7 @@
 #include <random>
 #include <vector>
 
-namespace unisono::arith {
+namespace unisono::arith::half_test {
 namespace {
 
 constexpr int kPatterns = 65536;
@@ -137,4 +137,4 @@ TEST(Half, BFloat16KeepsNaNWhoseUpperHalfIsZero) {
 }
 
 }  // namespace
-}  // namespace unisono::arith
+}  // namespace unisono::arith::half_test

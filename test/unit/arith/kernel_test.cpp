@@ -18,7 +18,7 @@
 
 #include "hwy/highway.h"
 
-namespace unisono::arith::test {
+namespace unisono::arith::test::kernel_test {
 namespace {
 
 constexpr std::size_t kLongest = 1091;
@@ -318,4 +318,4 @@ TEST(Kernel, EveryHalfAgainstASample) {
 }
 
 }  // namespace
-}  // namespace unisono::arith::test
+}  // namespace unisono::arith::test::kernel_test

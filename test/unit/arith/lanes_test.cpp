@@ -12,7 +12,7 @@
 #include "base/prng.hpp"
 #include "element_data.hpp"
 
-namespace unisono::arith {
+namespace unisono::arith::lanes_test {
 namespace {
 
 constexpr std::size_t kWords = 4096;
@@ -75,4 +75,4 @@ TEST(Lanes, AgreeWithTheKernels) {
 }
 
 }  // namespace
-}  // namespace unisono::arith
+}  // namespace unisono::arith::lanes_test

@@ -15,7 +15,7 @@
 #include "arith/scalar.hpp"
 #include "element_data.hpp"
 
-namespace unisono::arith::test {
+namespace unisono::arith::test::reference_test {
 namespace {
 
 template <class T>
@@ -290,4 +290,4 @@ TEST(Reference, LocatedMinimumAndMaximum) {
 }
 
 }  // namespace
-}  // namespace unisono::arith::test
+}  // namespace unisono::arith::test::reference_test

@@ -15,7 +15,7 @@
 #include "harness/scale.hpp"
 #include "soft_float_operands.hpp"
 
-namespace unisono::arith {
+namespace unisono::arith::soft_float_test {
 namespace {
 
 constexpr std::int64_t kRandomPairs = 12'000'000;
@@ -171,4 +171,4 @@ TEST(SoftFloatNan, KeepsTheLeftPayloadAndIsQuiet) {
 }
 
 }  // namespace
-}  // namespace unisono::arith
+}  // namespace unisono::arith::soft_float_test

@@ -10,7 +10,7 @@
 #include "arith/kernel.hpp"
 #include "arith/kernel_table.hpp"
 
-namespace unisono::arith {
+namespace unisono::arith::type_test {
 namespace {
 
 template <class Value>
@@ -122,4 +122,4 @@ TEST(TypeDeathTest, AnInvalidTypeHasNoSize) {
 }
 
 }  // namespace
-}  // namespace unisono::arith
+}  // namespace unisono::arith::type_test

@@ -6,7 +6,7 @@
 
 #include <limits>
 
-namespace unisono::base {
+namespace unisono::base::clock_test {
 namespace {
 
 TEST(Clock, DoesNotGoBack) {
@@ -30,4 +30,4 @@ TEST(Clock, PollTimeoutIsRoundedUpAndNeverNegative) {
 }
 
 }  // namespace
-}  // namespace unisono::base
+}  // namespace unisono::base::clock_test

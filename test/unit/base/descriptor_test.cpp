@@ -9,7 +9,7 @@
 #include <cerrno>
 #include <utility>
 
-namespace unisono::base {
+namespace unisono::base::descriptor_test {
 namespace {
 
 Descriptor open_null() { return Descriptor(open("/dev/null", O_RDONLY | O_CLOEXEC)); }
@@ -64,4 +64,4 @@ TEST(Descriptor, ResetClosesAndKeepsErrno) {
 }
 
 }  // namespace
-}  // namespace unisono::base
+}  // namespace unisono::base::descriptor_test

@@ -7,7 +7,7 @@
 
 #include <string>
 
-namespace unisono::base {
+namespace unisono::base::log_test {
 namespace {
 
 class Log : public testing::Test {
@@ -54,4 +54,4 @@ TEST_F(Log, LevelOpensWhatIsBelow) {
 }
 
 }  // namespace
-}  // namespace unisono::base
+}  // namespace unisono::base::log_test

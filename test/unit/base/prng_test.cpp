@@ -6,7 +6,7 @@
 
 #include <array>
 
-namespace unisono::base {
+namespace unisono::base::prng_test {
 namespace {
 
 TEST(Prng, SameSeedSameNumbers) {
@@ -57,4 +57,4 @@ TEST(Prng, UnitIsHalfOpen) {
 TEST(PrngDeathTest, BelowZeroIsABrokenInvariant) { EXPECT_DEATH(Prng(1).below(0), "below"); }
 
 }  // namespace
-}  // namespace unisono::base
+}  // namespace unisono::base::prng_test

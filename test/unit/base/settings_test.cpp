@@ -13,7 +13,7 @@
 
 #include "base/clock.hpp"
 
-namespace unisono::base {
+namespace unisono::base::settings_test {
 namespace {
 
 Settings settings_of(const Environment& environment) {
@@ -174,4 +174,4 @@ TEST(SettingsDeathTest, AGetterOfAnotherTypeIsABrokenInvariant) {
 }
 
 }  // namespace
-}  // namespace unisono::base
+}  // namespace unisono::base::settings_test

@@ -9,7 +9,7 @@
 
 #include "base/clock.hpp"
 
-namespace unisono::base {
+namespace unisono::base::text_test {
 namespace {
 
 TEST(Text, IntegersTakeTheWholeText) {
@@ -76,4 +76,4 @@ TEST(Text, NearestName) {
 }
 
 }  // namespace
-}  // namespace unisono::base
+}  // namespace unisono::base::text_test

@@ -12,7 +12,7 @@
 #include <memory>
 #include <string>
 
-namespace unisono::base {
+namespace unisono::base::thread_test {
 namespace {
 
 TEST(Thread, HasANameAndTakesNoSignals) {
@@ -78,4 +78,4 @@ TEST(Thread, ACallAsideIsGivenUpAtItsLimit) {
 }
 
 }  // namespace
-}  // namespace unisono::base
+}  // namespace unisono::base::thread_test

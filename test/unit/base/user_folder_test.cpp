@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace unisono::base {
+namespace unisono::base::user_folder_test {
 namespace {
 
 TEST(UserFolder, FollowsTheSpecification) {
@@ -16,4 +16,4 @@ TEST(UserFolder, FollowsTheSpecification) {
 }
 
 }  // namespace
-}  // namespace unisono::base
+}  // namespace unisono::base::user_folder_test

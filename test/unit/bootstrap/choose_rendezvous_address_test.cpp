@@ -19,7 +19,7 @@
 #include "unit/bootstrap/fake_launcher.hpp"
 #include "unit/bootstrap/served_rendezvous.hpp"
 
-namespace unisono::bootstrap {
+namespace unisono::bootstrap::choose_rendezvous_address_test {
 namespace {
 
 using base::Code;
@@ -184,4 +184,4 @@ TEST(ChooseRendezvousAddress, AMissingSealedKeyIsAnError) {
 }
 
 }  // namespace
-}  // namespace unisono::bootstrap
+}  // namespace unisono::bootstrap::choose_rendezvous_address_test

@@ -19,7 +19,7 @@
 #include "unit/bootstrap/raw_rank.hpp"
 #include "unit/bootstrap/served_rendezvous.hpp"
 
-namespace unisono::bootstrap {
+namespace unisono::bootstrap::descriptors_test {
 namespace {
 
 using base::Code;
@@ -203,4 +203,4 @@ TEST(BootstrapDescriptors, ALimitThatCannotBeRaisedIsNamed) {
 }
 
 }  // namespace
-}  // namespace unisono::bootstrap
+}  // namespace unisono::bootstrap::descriptors_test

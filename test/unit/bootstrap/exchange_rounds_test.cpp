@@ -17,7 +17,7 @@
 #include "harness/fake_exchange.hpp"
 #include "unit/bootstrap/served_rendezvous.hpp"
 
-namespace unisono::bootstrap {
+namespace unisono::bootstrap::exchange_rounds_test {
 namespace {
 
 using base::Code;
@@ -213,4 +213,4 @@ TEST(ExchangeRendezvous, InvalidSettingsOfARankAreAnErrorOfAll) {
 }
 
 }  // namespace
-}  // namespace unisono::bootstrap
+}  // namespace unisono::bootstrap::exchange_rounds_test

@@ -29,7 +29,7 @@
 #include "unit/bootstrap/raw_rank.hpp"
 #include "unit/bootstrap/served_rendezvous.hpp"
 
-namespace unisono::bootstrap {
+namespace unisono::bootstrap::host_relay_test {
 namespace {
 
 using base::Code;
@@ -461,4 +461,4 @@ TEST(HostRelay, TheRendezvousIsToldOfARankWithAnUnseenPid) {
 }
 
 }  // namespace
-}  // namespace unisono::bootstrap
+}  // namespace unisono::bootstrap::host_relay_test

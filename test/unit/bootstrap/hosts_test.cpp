@@ -15,7 +15,7 @@
 #include "unit/bootstrap/raw_rank.hpp"
 #include "unit/bootstrap/served_rendezvous.hpp"
 
-namespace unisono::bootstrap {
+namespace unisono::bootstrap::hosts_test {
 namespace {
 
 using base::Code;
@@ -320,4 +320,4 @@ TEST(RendezvousOfHosts, AnotherHostOverAUnixSocketIsAnError) {
 }
 
 }  // namespace
-}  // namespace unisono::bootstrap
+}  // namespace unisono::bootstrap::hosts_test

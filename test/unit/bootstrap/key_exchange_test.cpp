@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <string>
 
-namespace unisono::bootstrap {
+namespace unisono::bootstrap::key_exchange_test {
 namespace {
 
 using base::Code;
@@ -70,4 +70,4 @@ TEST(KeyExchange, ATextIsOverwritten) {
 }
 
 }  // namespace
-}  // namespace unisono::bootstrap
+}  // namespace unisono::bootstrap::key_exchange_test

@@ -11,7 +11,7 @@
 
 #include "base/process_record.hpp"
 
-namespace unisono::bootstrap {
+namespace unisono::bootstrap::launcher_test {
 namespace {
 
 using base::Code;
@@ -301,4 +301,4 @@ TEST(Launcher, AProcessThatEndsWhileItIsReadIsNone) {
 }
 
 }  // namespace
-}  // namespace unisono::bootstrap
+}  // namespace unisono::bootstrap::launcher_test

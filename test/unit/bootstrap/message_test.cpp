@@ -15,7 +15,7 @@
 #include "harness/network_namespace.hpp"
 #include "wire/key.hpp"
 
-namespace unisono::bootstrap {
+namespace unisono::bootstrap::message_test {
 namespace {
 
 Nonce nonce_of(char letter) {
@@ -311,4 +311,4 @@ TEST(BootstrapAddress, RandomThingsDiffer) {
 }
 
 }  // namespace
-}  // namespace unisono::bootstrap
+}  // namespace unisono::bootstrap::message_test

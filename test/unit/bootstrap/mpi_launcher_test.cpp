@@ -14,7 +14,7 @@
 #include "bootstrap/bootstrap.hpp"
 #include "unit/bootstrap/shared_memory_check.hpp"
 
-namespace unisono::bootstrap {
+namespace unisono::bootstrap::mpi_launcher_test {
 namespace {
 
 constexpr int kRanks = 3;
@@ -78,4 +78,4 @@ TEST(BootstrapUnderLauncher, Mpich) {
 }
 
 }  // namespace
-}  // namespace unisono::bootstrap
+}  // namespace unisono::bootstrap::mpi_launcher_test

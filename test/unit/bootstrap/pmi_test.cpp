@@ -23,7 +23,7 @@
 #include "harness/scale.hpp"
 #include "unit/bootstrap/fake_launcher.hpp"
 
-namespace unisono::bootstrap {
+namespace unisono::bootstrap::pmi_test {
 namespace {
 
 using base::Code;
@@ -189,4 +189,4 @@ TEST(KeyValueStore, NoneIsUnsupported) {
 }
 
 }  // namespace
-}  // namespace unisono::bootstrap
+}  // namespace unisono::bootstrap::pmi_test

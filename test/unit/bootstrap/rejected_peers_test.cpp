@@ -27,7 +27,7 @@
 #include "unit/bootstrap/raw_rank.hpp"
 #include "unit/bootstrap/served_rendezvous.hpp"
 
-namespace unisono::bootstrap {
+namespace unisono::bootstrap::rejected_peers_test {
 namespace {
 
 using base::Code;
@@ -351,4 +351,4 @@ TEST(RejectedPeers, AnErrorOfTheServingRankIsToldToTheOthers) {
 }
 
 }  // namespace
-}  // namespace unisono::bootstrap
+}  // namespace unisono::bootstrap::rejected_peers_test

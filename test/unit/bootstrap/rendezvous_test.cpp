@@ -31,7 +31,7 @@
 #include "unit/bootstrap/served_rendezvous.hpp"
 #include "unit/bootstrap/shared_memory_check.hpp"
 
-namespace unisono::bootstrap {
+namespace unisono::bootstrap::rendezvous_test {
 namespace {
 
 using base::Code;
@@ -520,4 +520,4 @@ TEST(BootstrapJoin, ALimitOfFileSizesIsNamed) {
 }
 
 }  // namespace
-}  // namespace unisono::bootstrap
+}  // namespace unisono::bootstrap::rendezvous_test

@@ -11,7 +11,7 @@
 
 #include "bootstrap/kvs/key_value_store.hpp"
 
-namespace unisono::bootstrap {
+namespace unisono::bootstrap::rendezvous_values_test {
 namespace {
 
 using base::Code;
@@ -137,4 +137,4 @@ TEST(SealedKeysValue, OtherTextsAreErrors) {
 }
 
 }  // namespace
-}  // namespace unisono::bootstrap
+}  // namespace unisono::bootstrap::rendezvous_values_test

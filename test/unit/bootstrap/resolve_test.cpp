@@ -73,7 +73,7 @@ extern "C" int getaddrinfo(const char* host, const char* service, const addrinfo
   return name_service().ask(host, service, hints, found);
 }
 
-namespace unisono::bootstrap {
+namespace unisono::bootstrap::resolve_test {
 namespace {
 
 using base::Code;
@@ -128,4 +128,4 @@ TEST(Resolve, ANameServiceThatDoesNotAnswerIsATimeout) {
 }
 
 }  // namespace
-}  // namespace unisono::bootstrap
+}  // namespace unisono::bootstrap::resolve_test

@@ -8,7 +8,7 @@
 #include "base/clock.hpp"
 #include "unit/bootstrap/raw_rank.hpp"
 
-namespace unisono::bootstrap {
+namespace unisono::bootstrap::roster_test {
 namespace {
 
 using test::hello_from;
@@ -77,4 +77,4 @@ TEST(Roster, BoundsTheTextOfSecondProcesses) {
 }
 
 }  // namespace
-}  // namespace unisono::bootstrap
+}  // namespace unisono::bootstrap::roster_test

@@ -10,7 +10,7 @@
 #include "base/clock.hpp"
 #include "bootstrap/socket.hpp"
 
-namespace unisono::bootstrap {
+namespace unisono::bootstrap::segments_test {
 namespace {
 
 int most_segment(const base::Descriptor& socket) {
@@ -35,4 +35,4 @@ TEST(BootstrapSegments, AreShortBothWays) {
 }
 
 }  // namespace
-}  // namespace unisono::bootstrap
+}  // namespace unisono::bootstrap::segments_test

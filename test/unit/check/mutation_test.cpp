@@ -13,7 +13,7 @@
 #include "harness/scale.hpp"
 #include "trial.hpp"
 
-namespace unisono::check {
+namespace unisono::check::mutation_test {
 namespace {
 
 using schedule::Memory;
@@ -819,4 +819,4 @@ TEST(Mutation, EveryMutantIsFound) {
 }
 
 }  // namespace
-}  // namespace unisono::check
+}  // namespace unisono::check::mutation_test

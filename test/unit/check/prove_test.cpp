@@ -8,7 +8,7 @@
 
 #include "bases.hpp"
 
-namespace unisono::check {
+namespace unisono::check::prove_test {
 namespace {
 
 using schedule::Collective;
@@ -321,4 +321,4 @@ TEST(Prove, EveryRuleHasItsName) {
 }
 
 }  // namespace
-}  // namespace unisono::check
+}  // namespace unisono::check::prove_test

@@ -8,7 +8,7 @@
 #include "harness/scale.hpp"
 #include "trial.hpp"
 
-namespace unisono::check {
+namespace unisono::check::trial_test {
 namespace {
 
 using schedule::Op;
@@ -143,4 +143,4 @@ TEST(Trial, NothingThatIsProvedGoesWrong) {
 }
 
 }  // namespace
-}  // namespace unisono::check
+}  // namespace unisono::check::trial_test

@@ -12,7 +12,7 @@
 #include "comm/agreement/agreement_table.hpp"
 #include "comm/agreement/host_acceptor.hpp"
 
-namespace unisono::comm {
+namespace unisono::comm::agreement_parts_test {
 namespace {
 
 TEST(HostAcceptor, KeepsItsPromises) {
@@ -90,4 +90,4 @@ TEST(AgreementTable, ItsEntriesDoNotOverlap) {
 }
 
 }  // namespace
-}  // namespace unisono::comm
+}  // namespace unisono::comm::agreement_parts_test

@@ -11,7 +11,7 @@
 #include "harness/world.hpp"
 #include "plan/plan_cache.hpp"
 
-namespace unisono::comm {
+namespace unisono::comm::communicator_test {
 namespace {
 
 using schedule::Collective;
@@ -495,4 +495,4 @@ TEST(DescribeCall, SaysWhatMattersToTheCollective) {
 }
 
 }  // namespace
-}  // namespace unisono::comm
+}  // namespace unisono::comm::communicator_test

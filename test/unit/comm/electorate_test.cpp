@@ -10,7 +10,7 @@
 #include "comm/agreement/agreement_messages.hpp"
 #include "harness/rank_threads.hpp"
 
-namespace unisono::comm {
+namespace unisono::comm::electorate_test {
 namespace {
 
 using test::RankThread;
@@ -107,4 +107,4 @@ TEST(AgreementMessages, ReachAllHosts) {
 }
 
 }  // namespace
-}  // namespace unisono::comm
+}  // namespace unisono::comm::electorate_test

@@ -14,7 +14,7 @@
 #include "comm/failure/ends.hpp"
 #include "harness/rank_threads.hpp"
 
-namespace unisono::comm {
+namespace unisono::comm::ends_test {
 namespace {
 
 using base::Status;
@@ -114,4 +114,4 @@ TEST(Ends, AreNotSeenUnderAnotherMark) {
 }
 
 }  // namespace
-}  // namespace unisono::comm
+}  // namespace unisono::comm::ends_test

@@ -18,7 +18,7 @@
 #include "harness/rank_threads.hpp"
 #include "harness/temporary_folder.hpp"
 
-namespace unisono::comm {
+namespace unisono::comm::learner_test {
 namespace {
 
 using schedule::Collective;
@@ -225,4 +225,4 @@ TEST(Learner, RanksThatCallInDifferentFormsGetAnError) {
 }
 
 }  // namespace
-}  // namespace unisono::comm
+}  // namespace unisono::comm::learner_test

@@ -8,7 +8,7 @@
 
 #include "harness/world.hpp"
 
-namespace unisono::test {
+namespace unisono::test::local_counts_test {
 namespace {
 
 using plan::Call;
@@ -284,4 +284,4 @@ INSTANTIATE_TEST_SUITE_P(Over, LocalCounts, testing::Values("pull", "buffers", "
                          [](const auto& suite) { return std::string(suite.param); });
 
 }  // namespace
-}  // namespace unisono::test
+}  // namespace unisono::test::local_counts_test

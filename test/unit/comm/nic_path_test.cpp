@@ -17,7 +17,7 @@
 #include "plan/plan_cache.hpp"
 #include "select/nic/by_nic.hpp"
 
-namespace unisono::comm {
+namespace unisono::comm::nic_path_test {
 namespace {
 
 using schedule::Collective;
@@ -214,4 +214,4 @@ TEST(NicProbe, WithoutADaemonItSaysWhatToStart) {
 }
 
 }  // namespace
-}  // namespace unisono::comm
+}  // namespace unisono::comm::nic_path_test

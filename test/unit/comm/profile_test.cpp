@@ -16,7 +16,7 @@
 #include "harness/rank_threads.hpp"
 #include "harness/temporary_folder.hpp"
 
-namespace unisono::comm {
+namespace unisono::comm::profile_test {
 namespace {
 
 using nlohmann::json;
@@ -166,4 +166,4 @@ TEST(ProfileOfAJob, CountsOnlyWhatEndedWell) {
 }
 
 }  // namespace
-}  // namespace unisono::comm
+}  // namespace unisono::comm::profile_test

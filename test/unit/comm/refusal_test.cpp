@@ -20,7 +20,7 @@
 #include "comm/start.hpp"
 #include "harness/rank_threads.hpp"
 
-namespace unisono::comm {
+namespace unisono::comm::refusal_test {
 namespace {
 
 using base::Error;
@@ -397,4 +397,4 @@ TEST(Refusal, AJobStartsOnAllRanksOrNone) {
 }
 
 }  // namespace
-}  // namespace unisono::comm
+}  // namespace unisono::comm::refusal_test

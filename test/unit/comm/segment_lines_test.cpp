@@ -12,7 +12,7 @@
 #include "harness/host_maps.hpp"
 #include "plan/bind/bind.hpp"
 
-namespace unisono::comm {
+namespace unisono::comm::segment_lines_test {
 namespace {
 
 // The least, the usual and the greatest value of each parameter.
@@ -75,4 +75,4 @@ TEST(SegmentLines, SufficeForEveryAlgorithmWithAnyParameters) {
 }
 
 }  // namespace
-}  // namespace unisono::comm
+}  // namespace unisono::comm::segment_lines_test

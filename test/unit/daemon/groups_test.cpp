@@ -7,7 +7,7 @@
 
 #include "unit/daemon/fake_device.hpp"
 
-namespace unisono::daemon::test {
+namespace unisono::daemon::test::groups_test {
 namespace {
 
 constexpr Client kAnna = {1, 1000, 11};
@@ -190,4 +190,4 @@ TEST(Groups, AUserSeesItsOwnAndRootSeesAll) {
 }
 
 }  // namespace
-}  // namespace unisono::daemon::test
+}  // namespace unisono::daemon::test::groups_test

@@ -12,7 +12,7 @@
 
 #include "unit/daemon/exposition.hpp"
 
-namespace unisono::daemon::test {
+namespace unisono::daemon::test::metrics_test {
 namespace {
 
 MetricsSample busy() {
@@ -120,4 +120,4 @@ TEST_F(MetricsFileTest, ErrorsNameThePath) {
 }
 
 }  // namespace
-}  // namespace unisono::daemon::test
+}  // namespace unisono::daemon::test::metrics_test

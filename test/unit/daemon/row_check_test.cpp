@@ -10,7 +10,7 @@
 
 #include "nic/lowering/row.hpp"
 
-namespace unisono::daemon::test {
+namespace unisono::daemon::test::row_check_test {
 namespace {
 
 unisono_nic_address host(int number) {
@@ -252,4 +252,4 @@ TEST(RowCheck, RefusesMessagesWithAReason) {
 }
 
 }  // namespace
-}  // namespace unisono::daemon::test
+}  // namespace unisono::daemon::test::row_check_test

@@ -11,7 +11,7 @@
 #include "base/descriptor.hpp"
 #include "unit/daemon/fake_device.hpp"
 
-namespace unisono::daemon::test {
+namespace unisono::daemon::test::tracer_test {
 namespace {
 
 // A connection: the daemon's end, and a process's of the same user.
@@ -125,4 +125,4 @@ TEST(Tracer, SeesThatWhoListenedHasGone) {
 }
 
 }  // namespace
-}  // namespace unisono::daemon::test
+}  // namespace unisono::daemon::test::tracer_test

@@ -8,7 +8,7 @@
 #include "daemon/log_limit.hpp"
 #include "daemon/quota.hpp"
 
-namespace unisono::daemon::test {
+namespace unisono::daemon::test::turns_test {
 namespace {
 
 constexpr std::uint32_t kAnna = 1000, kBert = 2000;
@@ -104,4 +104,4 @@ TEST(Capacity, FollowsTheLimitOfDescriptors) {
 }
 
 }  // namespace
-}  // namespace unisono::daemon::test
+}  // namespace unisono::daemon::test::turns_test

@@ -11,7 +11,7 @@
 #include "engine/host_operation.hpp"
 #include "engine/operation.hpp"
 
-namespace unisono::engine {
+namespace unisono::engine::call_record_test {
 namespace {
 
 TEST(CallRecord, IsReadWholeOrNotAtAll) {
@@ -84,4 +84,4 @@ TEST_F(CallRecordLane, ThoseOfARankAreOnesThatAreStillThere) {
 }
 
 }  // namespace
-}  // namespace unisono::engine
+}  // namespace unisono::engine::call_record_test

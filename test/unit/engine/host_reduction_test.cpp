@@ -14,7 +14,7 @@
 
 #include "base/prng.hpp"
 
-namespace unisono::engine::test {
+namespace unisono::engine::test::host_reduction_test {
 namespace {
 
 constexpr std::uint32_t kCombine = 0xABCDE0 + UNISONO_NIC_SUM_FLOAT64;
@@ -145,4 +145,4 @@ TEST(HostReduction, OneOfAllIsTheLastInEachOperation) {
 }
 
 }  // namespace
-}  // namespace unisono::engine::test
+}  // namespace unisono::engine::test::host_reduction_test

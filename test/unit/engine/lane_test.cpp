@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-namespace unisono::engine {
+namespace unisono::engine::lane_test {
 namespace {
 
 // The shared memory of one lane, and a view of it for each rank.
@@ -165,4 +165,4 @@ TEST(Tag, WrapsAndTellsOperationsAndCallsApart) {
 }
 
 }  // namespace
-}  // namespace unisono::engine
+}  // namespace unisono::engine::lane_test

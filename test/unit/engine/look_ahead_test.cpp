@@ -14,13 +14,13 @@
 #include "harness/collective_data.hpp"
 #include "plan/bind/bind.hpp"
 
-namespace unisono::engine {
+namespace unisono::engine::look_ahead_test {
 namespace {
 
 using schedule::Collective;
 using schedule::Schedule;
 using schedule::Shape;
-using test::Bytes;
+using unisono::test::Bytes;
 
 // Keeps what is put until it is delivered.
 class Courier final : public transport::Transport {
@@ -57,7 +57,7 @@ class Courier final : public transport::Transport {
 class Ranks {
  public:
   explicit Ranks(std::vector<Schedule> set)
-      : set_(std::move(set)), positions_(set_.size()), of_(test::material(kType, kSum)) {
+      : set_(std::move(set)), positions_(set_.size()), of_(unisono::test::material(kType, kSum)) {
     const Shape& shape = set_[0].shape;
     options_.element_bytes = static_cast<std::int64_t>(of_.size);
     options_.geometry = {.ranks = shape.ranks, .channels = 2, .lines = 1024, .data_bytes = 1 << 15};
@@ -74,7 +74,9 @@ class Ranks {
   const plan::Program& program(int rank) const { return programs_[at(rank)]; }
   Courier& courier() { return courier_; }
   const Bytes& output(int rank) const { return outputs_[at(rank)]; }
-  Bytes expected(int rank) const { return test::expected_output(set_[0].shape, of_, rank); }
+  Bytes expected(int rank) const {
+    return unisono::test::expected_output(set_[0].shape, of_, rank);
+  }
 
   // The flag of a rank's n-th wait.
   const std::uint64_t* awaited_flag(int rank, int n) {
@@ -111,7 +113,7 @@ class Ranks {
 
   std::vector<Schedule> set_;
   std::vector<Position> positions_;
-  test::Material of_;
+  unisono::test::Material of_;
   plan::BindOptions options_;
   Bytes windows_;
   std::vector<int> job_ranks_;
@@ -255,4 +257,4 @@ TEST(LookAhead, EveryOrderOfArrivalGivesTheSameResult) {
 }
 
 }  // namespace
-}  // namespace unisono::engine
+}  // namespace unisono::engine::look_ahead_test

@@ -16,7 +16,7 @@
 
 #include "base/descriptor.hpp"
 
-namespace unisono::engine::test {
+namespace unisono::engine::test::nic_reduction_test {
 namespace {
 
 constexpr std::uint32_t kDepth = 2 * nic::kPacketsMax;  // half of the slots may be in flight
@@ -206,4 +206,4 @@ TEST_F(NicReductions, NameTheRankWhoseCallDiffers) {
 }
 
 }  // namespace
-}  // namespace unisono::engine::test
+}  // namespace unisono::engine::test::nic_reduction_test

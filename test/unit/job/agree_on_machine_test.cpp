@@ -13,7 +13,7 @@
 #include "model/default_machine.hpp"
 #include "model/machine_file.hpp"
 
-namespace unisono::test {
+namespace unisono::test::agree_on_machine_test {
 namespace {
 
 constexpr int kRanks = 5;
@@ -89,4 +89,4 @@ INSTANTIATE_TEST_SUITE_P(Hosts, MachineOfTheJob,
                          [](const auto& suite) { return "Case" + std::to_string(suite.index); });
 
 }  // namespace
-}  // namespace unisono::test
+}  // namespace unisono::test::agree_on_machine_test

@@ -9,7 +9,7 @@
 
 #include "harness/rank_threads.hpp"
 
-namespace unisono::test {
+namespace unisono::test::agree_on_sums_test {
 namespace {
 
 constexpr int kRanks = 5;
@@ -67,4 +67,4 @@ INSTANTIATE_TEST_SUITE_P(Hosts, SumsOfTheJob,
                          [](const auto& suite) { return "Case" + std::to_string(suite.index); });
 
 }  // namespace
-}  // namespace unisono::test
+}  // namespace unisono::test::agree_on_sums_test

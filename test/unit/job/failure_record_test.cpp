@@ -5,7 +5,7 @@
 
 #include <string>
 
-namespace unisono::job {
+namespace unisono::job::failure_record_test {
 namespace {
 
 using base::Code;
@@ -61,4 +61,4 @@ TEST(FailureNotice, TheEarliestReportCounts) {
 }
 
 }  // namespace
-}  // namespace unisono::job
+}  // namespace unisono::job::failure_record_test

@@ -16,7 +16,7 @@
 #include "base/clock.hpp"
 #include "base/process_record.hpp"
 
-namespace unisono::job {
+namespace unisono::job::liveness_test {
 namespace {
 
 // A child that waits until it is killed.
@@ -200,4 +200,4 @@ TEST(StopWatch, SharesLooks) {
 }
 
 }  // namespace
-}  // namespace unisono::job
+}  // namespace unisono::job::liveness_test

@@ -15,7 +15,7 @@
 #include "memory/memory_file.hpp"
 #include "transport/shm/shm.hpp"
 
-namespace unisono::job {
+namespace unisono::job::rank_watch_test {
 namespace {
 
 constexpr std::uint64_t kMemory = std::uint64_t{1} << 24;
@@ -69,4 +69,4 @@ TEST(Watch, ADeathIsKnownWithinAFifthOfTheTimeout) {
 }
 
 }  // namespace
-}  // namespace unisono::job
+}  // namespace unisono::job::rank_watch_test

@@ -6,7 +6,7 @@
 
 #include "unit/job/tables.hpp"
 
-namespace unisono::job::test {
+namespace unisono::job::test::ranks_test {
 namespace {
 
 TEST(Ranks, EnterAndLeaveForAllToSee) {
@@ -72,4 +72,4 @@ TEST(Events, AreSeenByAllRanksOfTheHost) {
 }
 
 }  // namespace
-}  // namespace unisono::job::test
+}  // namespace unisono::job::test::ranks_test

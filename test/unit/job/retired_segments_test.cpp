@@ -11,7 +11,7 @@
 #include "memory/memory_file.hpp"
 #include "unit/job/tables.hpp"
 
-namespace unisono::job::test {
+namespace unisono::job::test::retired_segments_test {
 namespace {
 
 class RetiredSegmentsTest : public testing::Test {
@@ -85,4 +85,4 @@ TEST_F(RetiredSegmentsTest, NewCommunicatorsBeginBeyondTheOldOnes) {
 }
 
 }  // namespace
-}  // namespace unisono::job::test
+}  // namespace unisono::job::test::retired_segments_test

@@ -10,7 +10,7 @@
 #include "transport/shm/shm.hpp"
 #include "unit/job/tables.hpp"
 
-namespace unisono::job::test {
+namespace unisono::job::test::start_up_test {
 namespace {
 
 using base::Code;
@@ -150,4 +150,4 @@ TEST(NicCapabilities, AreNotExchangedOnOneHost) {
 }
 
 }  // namespace
-}  // namespace unisono::job::test
+}  // namespace unisono::job::test::start_up_test

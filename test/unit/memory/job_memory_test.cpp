@@ -14,7 +14,7 @@
 
 #include "memory/memory_file.hpp"
 
-namespace unisono::memory {
+namespace unisono::memory::job_memory_test {
 namespace {
 
 std::shared_ptr<JobMemory> make_memory(std::uint64_t bytes) {
@@ -221,4 +221,4 @@ TEST(JobMemory, ThreadsAllocateAtOnceWithoutOverlap) {
 }
 
 }  // namespace
-}  // namespace unisono::memory
+}  // namespace unisono::memory::job_memory_test

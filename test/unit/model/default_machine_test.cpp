@@ -6,7 +6,7 @@
 #include "model/constants.hpp"
 #include "unit/model/shipped.hpp"
 
-namespace unisono::model {
+namespace unisono::model::default_machine_test {
 namespace {
 
 TEST(DefaultMachine, IsThatOfTheFile) {
@@ -22,4 +22,4 @@ TEST(DefaultMachine, HasAllConstants) {
 }
 
 }  // namespace
-}  // namespace unisono::model
+}  // namespace unisono::model::default_machine_test

@@ -8,7 +8,7 @@
 
 #include "unit/model/shipped.hpp"
 
-namespace unisono::model::fat_tree {
+namespace unisono::model::fat_tree::fat_tree_forms_test {
 namespace {
 
 constexpr Parameters kRound{.alpha = 1000,
@@ -63,4 +63,4 @@ TEST(FatTree, WhatThePaperSaysOfLemieux) {
 }
 
 }  // namespace
-}  // namespace unisono::model::fat_tree
+}  // namespace unisono::model::fat_tree::fat_tree_forms_test

@@ -13,7 +13,7 @@
 #include "model/closed_form/nic_reduce.hpp"
 #include "model/price.hpp"
 
-namespace unisono::model {
+namespace unisono::model::fit_test {
 namespace {
 
 constexpr nic_reduce::Parameters kElan{
@@ -165,4 +165,4 @@ TEST(Fit, RefusesWhatCannotBeFitted) {
 }
 
 }  // namespace
-}  // namespace unisono::model
+}  // namespace unisono::model::fit_test

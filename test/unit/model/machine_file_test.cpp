@@ -15,7 +15,7 @@
 #include "model/json_tree.hpp"
 #include "unit/model/shipped.hpp"
 
-namespace unisono::model {
+namespace unisono::model::machine_file_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -202,4 +202,4 @@ TEST(JsonTree, NodesKnowTheirLine) {
 }
 
 }  // namespace
-}  // namespace unisono::model
+}  // namespace unisono::model::machine_file_test

@@ -8,7 +8,7 @@
 #include "model/default_machine.hpp"
 #include "unit/model/shipped.hpp"
 
-namespace unisono::model {
+namespace unisono::model::machine_test {
 namespace {
 
 Value in(double number, Unit unit) { return {.number = number, .unit = unit, .where = "test"}; }
@@ -105,4 +105,4 @@ TEST(Machine, TheFilesHoldThePublishedNumbers) {
 }
 
 }  // namespace
-}  // namespace unisono::model
+}  // namespace unisono::model::machine_test

@@ -9,7 +9,7 @@
 
 #include "unit/model/shipped.hpp"
 
-namespace unisono::model::nic_reduce {
+namespace unisono::model::nic_reduce::nic_reduce_forms_test {
 namespace {
 
 Parameters of_crescendo(arith::Operator op, arith::Type type, int elements) {
@@ -97,4 +97,4 @@ TEST(NicReduce, TheForecastFor906NodesIsWithin15PercentOfThePublishedLatency) {
 }
 
 }  // namespace
-}  // namespace unisono::model::nic_reduce
+}  // namespace unisono::model::nic_reduce::nic_reduce_forms_test

@@ -16,7 +16,7 @@
 #include "model/machine_file.hpp"
 #include "unit/model/shipped.hpp"
 
-namespace unisono::model {
+namespace unisono::model::own_machine_test {
 namespace {
 
 const Fingerprint kOwn{"Some CPU, 2 cores", "0.1.0", "UNISONO_ENGINE=\"inline\""};
@@ -211,4 +211,4 @@ TEST_F(OwnMachine, AFolderThatCannotBeMadeIsAnError) {
 }
 
 }  // namespace
-}  // namespace unisono::model
+}  // namespace unisono::model::own_machine_test

@@ -15,7 +15,7 @@
 #include "schedule/builder.hpp"
 #include "unit/model/shipped.hpp"
 
-namespace unisono::model {
+namespace unisono::model::price_test {
 namespace {
 
 using algorithm::Collective;
@@ -569,4 +569,4 @@ TEST(PriceOfAlike, OfAMillionRanksNeedsOneSchedule) {
 }
 
 }  // namespace
-}  // namespace unisono::model
+}  // namespace unisono::model::price_test

@@ -12,7 +12,7 @@
 #include "network/sleep_on.hpp"
 #include "transport/virtual/datagrams.hpp"
 
-namespace unisono::network {
+namespace unisono::network::answering_thread_test {
 namespace {
 
 base::Descriptor event(unsigned value) {
@@ -120,4 +120,4 @@ TEST(AnsweringThread, ASleepEndsWhenARequestIsDueAgain) {
 }
 
 }  // namespace
-}  // namespace unisono::network
+}  // namespace unisono::network::answering_thread_test

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace unisono::network {
+namespace unisono::network::hosts_test {
 namespace {
 
 TEST(Hosts, SayWhereARankIsIfThereAreSeveral) {
@@ -26,4 +26,4 @@ TEST(Hosts, SayWhereARankIsIfThereAreSeveral) {
 }
 
 }  // namespace
-}  // namespace unisono::network
+}  // namespace unisono::network::hosts_test

@@ -10,7 +10,7 @@
 #include "transport/datagrams.hpp"
 #include "transport/ip/ip.hpp"
 
-namespace unisono::network {
+namespace unisono::network::narrow_paths_test {
 namespace {
 
 std::string written_by(const std::function<void()>& call) {
@@ -51,4 +51,4 @@ TEST(NarrowPaths, NeighboursAreAtPowersOfTwo) {
 }
 
 }  // namespace
-}  // namespace unisono::network
+}  // namespace unisono::network::narrow_paths_test

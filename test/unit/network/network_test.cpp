@@ -13,7 +13,7 @@
 #include "base/clock.hpp"
 #include "transport/virtual/datagrams.hpp"
 
-namespace unisono::network {
+namespace unisono::network::network_test {
 namespace {
 
 constexpr std::size_t kRegion = 1 << 20;
@@ -150,4 +150,4 @@ TEST(Network, SettlingSleepsBetweenItsTurnsWhateverStandardInputIs) {
 }
 
 }  // namespace
-}  // namespace unisono::network
+}  // namespace unisono::network::network_test

@@ -8,7 +8,7 @@
 
 #include "transport/shm/shm.hpp"
 
-namespace unisono::network {
+namespace unisono::network::router_test {
 namespace {
 
 // Notes the ranks to which something was given.
@@ -86,4 +86,4 @@ TEST(Router, OnlyWhatIsNoStoreHasToBeCarriedOn) {
 }
 
 }  // namespace
-}  // namespace unisono::network
+}  // namespace unisono::network::router_test

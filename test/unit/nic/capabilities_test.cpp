@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace unisono::nic::test {
+namespace unisono::nic::test::capabilities_test {
 namespace {
 
 Capabilities host_at(std::uint32_t host) {
@@ -52,4 +52,4 @@ TEST(Capabilities, HostsAreNamedByTheirRanks) {
 }
 
 }  // namespace
-}  // namespace unisono::nic::test
+}  // namespace unisono::nic::test::capabilities_test

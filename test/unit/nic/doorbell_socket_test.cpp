@@ -13,7 +13,7 @@
 #include "harness/network_namespace.hpp"
 #include "nic/program/tables.h"
 
-namespace unisono::nic {
+namespace unisono::nic::doorbell_socket_test {
 namespace {
 
 // A call that waits is interrupted by it, and fails in place of waiting for ever.
@@ -61,4 +61,4 @@ TEST(DoorbellSocket, DoesNotWaitForAnInterfaceThatTakesNothing) {
 }
 
 }  // namespace
-}  // namespace unisono::nic
+}  // namespace unisono::nic::doorbell_socket_test

@@ -15,7 +15,7 @@
 #include "nic/lowering/row.hpp"
 #include "schedule/builder.hpp"
 
-namespace unisono::nic {
+namespace unisono::nic::lower_allgather_test {
 namespace {
 
 using schedule::Builder;
@@ -328,4 +328,4 @@ TEST(AllgatherRow, HasRoomForSoManyPackets) {
 }
 
 }  // namespace
-}  // namespace unisono::nic
+}  // namespace unisono::nic::lower_allgather_test

@@ -13,7 +13,7 @@
 #include "nic/lowering/row.hpp"
 #include "schedule/builder.hpp"
 
-namespace unisono::nic {
+namespace unisono::nic::lower_doubling_test {
 namespace {
 
 using schedule::Builder;
@@ -293,4 +293,4 @@ TEST(DoublingRow, OfBruck) {
 }
 
 }  // namespace
-}  // namespace unisono::nic
+}  // namespace unisono::nic::lower_doubling_test

@@ -16,7 +16,7 @@
 #include "nic/program/tables.h"
 #include "schedule/builder.hpp"
 
-namespace unisono::nic {
+namespace unisono::nic::lower_test {
 namespace {
 
 using algorithm::Collective;
@@ -373,4 +373,4 @@ TEST(LowerOperator, KnowsWhatTheProgramKnows) {
 }
 
 }  // namespace
-}  // namespace unisono::nic
+}  // namespace unisono::nic::lower_test

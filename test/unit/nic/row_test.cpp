@@ -12,7 +12,7 @@
 #include "nic/loader/device.hpp"
 #include "nic/loader/places.hpp"
 
-namespace unisono::nic {
+namespace unisono::nic::row_test {
 namespace {
 
 std::vector<unisono_nic_address> addresses(int ranks) {
@@ -129,4 +129,4 @@ TEST(CounterName, DiffersForEachCounter) {
 }
 
 }  // namespace
-}  // namespace unisono::nic
+}  // namespace unisono::nic::row_test

@@ -20,7 +20,7 @@
 #include "base/descriptor.hpp"
 #include "nic/service/protocol.hpp"
 
-namespace unisono::nic {
+namespace unisono::nic::service_client_test {
 namespace {
 
 // A daemon as far as its socket.
@@ -129,4 +129,4 @@ TEST(ServiceClient, WaitsForItsAnswerThroughSignals) {
 }
 
 }  // namespace
-}  // namespace unisono::nic
+}  // namespace unisono::nic::service_client_test

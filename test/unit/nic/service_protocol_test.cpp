@@ -9,7 +9,7 @@
 
 #include "base/prng.hpp"
 
-namespace unisono::nic::test {
+namespace unisono::nic::test::service_protocol_test {
 namespace {
 
 ServiceStatus some_status() {
@@ -138,4 +138,4 @@ TEST(ServiceProtocol, SpoiltMessagesByTheThousand) {
 }
 
 }  // namespace
-}  // namespace unisono::nic::test
+}  // namespace unisono::nic::test::service_protocol_test

@@ -39,7 +39,7 @@ void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); 
 void operator delete(void* memory) noexcept { std::free(memory); }
 void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 
-namespace unisono::harness {
+namespace unisono::harness::no_memory_test {
 namespace {
 
 using Call = std::function<int(ThreadRank&)>;
@@ -96,4 +96,4 @@ TEST(NoMemory, EntryPointsThatAskReturnAnError) {
 }
 
 }  // namespace
-}  // namespace unisono::harness
+}  // namespace unisono::harness::no_memory_test

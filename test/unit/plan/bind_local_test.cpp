@@ -8,7 +8,7 @@
 
 #include "algorithm/algorithm.hpp"
 
-namespace unisono::plan {
+namespace unisono::plan::bind_local_test {
 namespace {
 
 using schedule::Blocks;
@@ -108,4 +108,4 @@ TEST(BindLocal, EveryMessageHasItsLengthNoted) {
 }
 
 }  // namespace
-}  // namespace unisono::plan
+}  // namespace unisono::plan::bind_local_test

@@ -14,7 +14,7 @@
 #include "plan/bind/references.hpp"
 #include "transport/shm/shm.hpp"
 
-namespace unisono::plan {
+namespace unisono::plan::bind_test {
 namespace {
 
 using engine::Counters;
@@ -457,4 +457,4 @@ TEST(Interpreter, BlocksUntilTheFlagOfItsOwnOperationAndCallArrives) {
 }
 
 }  // namespace
-}  // namespace unisono::plan
+}  // namespace unisono::plan::bind_test

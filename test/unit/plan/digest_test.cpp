@@ -5,7 +5,7 @@
 
 #include <functional>
 
-namespace unisono::plan {
+namespace unisono::plan::digest_test {
 namespace {
 
 using schedule::Blocks;
@@ -68,4 +68,4 @@ TEST(Digest, FitsAFlagAndIsNeverZero) {
 }
 
 }  // namespace
-}  // namespace unisono::plan
+}  // namespace unisono::plan::digest_test

@@ -6,7 +6,7 @@
 
 #include "nic/program/tables.h"
 
-namespace unisono::plan::test {
+namespace unisono::plan::test::nic_call_test {
 namespace {
 
 using schedule::Collective;
@@ -103,4 +103,4 @@ TEST(NicCall, HowLongItsVectorsAre) {
 }
 
 }  // namespace
-}  // namespace unisono::plan::test
+}  // namespace unisono::plan::test::nic_call_test

@@ -13,7 +13,7 @@
 
 #include "arith/kernel.hpp"
 
-namespace unisono::plan {
+namespace unisono::plan::plan_cache_test {
 namespace {
 
 using schedule::Blocks;
@@ -154,4 +154,4 @@ TEST(PlanCache, AnotherAlgorithmIsBoundAnew) {
 }
 
 }  // namespace
-}  // namespace unisono::plan
+}  // namespace unisono::plan::plan_cache_test

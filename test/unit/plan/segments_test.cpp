@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace unisono::plan {
+namespace unisono::plan::segments_test {
 namespace {
 
 using schedule::Blocks;
@@ -87,4 +87,4 @@ TEST(Layout, TakesDisplacementsInAnyOrder) {
 }
 
 }  // namespace
-}  // namespace unisono::plan
+}  // namespace unisono::plan::segments_test

@@ -9,7 +9,7 @@
 
 #include "algorithm/algorithm.hpp"
 
-namespace unisono::plan {
+namespace unisono::plan::window_layout_test {
 namespace {
 
 // Bytes of Space::windows that are taken, by first byte.
@@ -101,4 +101,4 @@ TEST(WindowLayout, KeepsEverythingApart) {
 }
 
 }  // namespace
-}  // namespace unisono::plan
+}  // namespace unisono::plan::window_layout_test

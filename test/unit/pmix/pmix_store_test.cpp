@@ -14,7 +14,7 @@
 
 #include "base/clock.hpp"
 
-namespace unisono::bootstrap {
+namespace unisono::bootstrap::pmix_store_test {
 namespace {
 
 using base::Code;
@@ -98,4 +98,4 @@ TEST_F(PmixStore, AFinalizeThatNeverReturnsIsGivenUp) {
 }
 
 }  // namespace
-}  // namespace unisono::bootstrap
+}  // namespace unisono::bootstrap::pmix_store_test

@@ -20,7 +20,7 @@
 #include "profile/series.hpp"
 #include "profile/text.hpp"
 
-namespace unisono::profile {
+namespace unisono::profile::profile_test {
 namespace {
 
 std::string content(const std::string& path) {
@@ -241,4 +241,4 @@ TEST(Profile, ThreadsCountAtOnce) {
 }
 
 }  // namespace
-}  // namespace unisono::profile
+}  // namespace unisono::profile::profile_test

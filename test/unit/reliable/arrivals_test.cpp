@@ -7,7 +7,7 @@
 
 #include "base/prng.hpp"
 
-namespace unisono::reliable {
+namespace unisono::reliable::arrivals_test {
 namespace {
 
 using Taken = Arrivals::Taken;
@@ -92,4 +92,4 @@ TEST(Arrivals, AgreesWithASet) {
 }
 
 }  // namespace
-}  // namespace unisono::reliable
+}  // namespace unisono::reliable::arrivals_test

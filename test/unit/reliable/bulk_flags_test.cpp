@@ -12,7 +12,7 @@
 #include "reliable/bulk/bulk.hpp"
 #include "reliable/bulk/ordered_messages.hpp"
 
-namespace unisono::reliable {
+namespace unisono::reliable::bulk_flags_test {
 namespace {
 
 using transport::Completion;
@@ -208,4 +208,4 @@ TEST_F(BulkFlags, AnswersToGetsGoThereIfTheyAreLong) {
 }
 
 }  // namespace
-}  // namespace unisono::reliable
+}  // namespace unisono::reliable::bulk_flags_test

@@ -12,7 +12,7 @@
 #include "ranks.hpp"
 #include "reliable/bulk/bulk.hpp"
 
-namespace unisono::reliable {
+namespace unisono::reliable::bulk_test {
 namespace {
 
 using transport::Completion;
@@ -381,4 +381,4 @@ TEST_F(BulkTest, ItSleepsShortlyWhereNothingWakesIt) {
 }
 
 }  // namespace
-}  // namespace unisono::reliable
+}  // namespace unisono::reliable::bulk_test

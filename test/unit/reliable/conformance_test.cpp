@@ -14,7 +14,7 @@
 #include "unit/transport/transport_conformance.hpp"
 #include "unit/transport/udp_world.hpp"
 
-namespace unisono::transport {
+namespace unisono::transport::conformance_test {
 namespace {
 
 static_assert(kOfiRegion == kConformanceRegion);
@@ -123,4 +123,4 @@ using Ways = testing::Types<Packets, PacketsAnd<ByOfi>, PacketsAnd<ByTcp>>;
 INSTANTIATE_TYPED_TEST_SUITE_P(Reliable, TransportConformance, Ways, WayNames);
 
 }  // namespace
-}  // namespace unisono::transport
+}  // namespace unisono::transport::conformance_test

@@ -5,7 +5,7 @@
 
 #include "unit/reliable/parts.hpp"
 
-namespace unisono::reliable {
+namespace unisono::reliable::datagram_sizes_test {
 namespace {
 
 TEST(DatagramSizes, AreFullUntilAPathIsFoundToBeNarrow) {
@@ -47,4 +47,4 @@ TEST(DatagramSizes, WithoutMulticastTheGroupHasNone) {
 }
 
 }  // namespace
-}  // namespace unisono::reliable
+}  // namespace unisono::reliable::datagram_sizes_test

@@ -5,7 +5,7 @@
 
 #include "unit/reliable/parts.hpp"
 
-namespace unisono::reliable {
+namespace unisono::reliable::deliveries_test {
 namespace {
 
 class Sender : public Parts {
@@ -108,4 +108,4 @@ TEST(Deliveries, AskAgainUntilAllHasArrived) {
 }
 
 }  // namespace
-}  // namespace unisono::reliable
+}  // namespace unisono::reliable::deliveries_test

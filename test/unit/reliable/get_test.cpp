@@ -9,7 +9,7 @@
 #include "reliable/link/get_payload.hpp"
 #include "unit/reliable/ranks.hpp"
 
-namespace unisono::reliable {
+namespace unisono::reliable::get_test {
 namespace {
 
 constexpr std::size_t kFrom = 4096;
@@ -103,4 +103,4 @@ TEST(Get, PayloadIsLittleEndianAndReadAsWritten) {
 }
 
 }  // namespace
-}  // namespace unisono::reliable
+}  // namespace unisono::reliable::get_test

@@ -13,7 +13,7 @@
 #include "reliable/group/repair_tree.hpp"
 #include "unit/reliable/ranks.hpp"
 
-namespace unisono::reliable {
+namespace unisono::reliable::group_test {
 namespace {
 
 using transport::VirtualDatagramOptions;
@@ -534,4 +534,4 @@ TEST(Group, EverybodyGetsEverythingOnABadNetwork) {
 }
 
 }  // namespace
-}  // namespace unisono::reliable
+}  // namespace unisono::reliable::group_test

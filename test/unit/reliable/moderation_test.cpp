@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace unisono::reliable {
+namespace unisono::reliable::moderation_test {
 namespace {
 
 // The time of a packet on a link of 200 Mbit/s.
@@ -70,4 +70,4 @@ TEST(Moderation, WhereNothingMoreComesTheNextPacketIsSeenAtOnce) {
 }
 
 }  // namespace
-}  // namespace unisono::reliable
+}  // namespace unisono::reliable::moderation_test

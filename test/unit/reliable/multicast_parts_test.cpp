@@ -7,7 +7,7 @@
 #include "reliable/group/multicast_sender.hpp"
 #include "unit/reliable/parts.hpp"
 
-namespace unisono::reliable {
+namespace unisono::reliable::multicast_parts_test {
 namespace {
 
 using wire::Kind;
@@ -183,4 +183,4 @@ TEST(MulticastReceiver, FindsThatMulticastIsLost) {
 }
 
 }  // namespace
-}  // namespace unisono::reliable
+}  // namespace unisono::reliable::multicast_parts_test

@@ -10,7 +10,7 @@
 #include "reliable/trouble.hpp"
 #include "unit/reliable/ranks.hpp"
 
-namespace unisono::reliable {
+namespace unisono::reliable::narrow_test {
 namespace {
 
 using transport::kGroup;
@@ -258,4 +258,4 @@ TEST(NarrowPath, MulticastsThatWaited) {
 }
 
 }  // namespace
-}  // namespace unisono::reliable
+}  // namespace unisono::reliable::narrow_test

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <functional>
 
-namespace unisono::reliable {
+namespace unisono::reliable::paths_test {
 namespace {
 
 constexpr std::size_t kFull = 1472;
@@ -222,4 +222,4 @@ TEST(Paths, ManySearches) {
 }
 
 }  // namespace
-}  // namespace unisono::reliable
+}  // namespace unisono::reliable::paths_test

@@ -7,7 +7,7 @@
 
 #include "unit/reliable/ranks.hpp"
 
-namespace unisono::reliable {
+namespace unisono::reliable::pieces_test {
 namespace {
 
 const wire::PacketFilter kGate(wire::key_of("test"), 1, 3);
@@ -83,4 +83,4 @@ TEST(Pieces, ThatCannotBeAreNotBelieved) {
 }
 
 }  // namespace
-}  // namespace unisono::reliable
+}  // namespace unisono::reliable::pieces_test

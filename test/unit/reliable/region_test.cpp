@@ -10,7 +10,7 @@
 
 #include "reliable/link/get_payload.hpp"
 
-namespace unisono::reliable {
+namespace unisono::reliable::region_test {
 namespace {
 
 constexpr std::size_t kWords = 8;
@@ -97,4 +97,4 @@ TEST(Region, NamesPlacesByTheirOffsets) {
 }
 
 }  // namespace
-}  // namespace unisono::reliable
+}  // namespace unisono::reliable::region_test

@@ -13,7 +13,7 @@
 #include "reliable/trouble.hpp"
 #include "unit/reliable/ranks.hpp"
 
-namespace unisono::reliable {
+namespace unisono::reliable::reliable_test {
 namespace {
 
 using transport::VirtualDatagramOptions;
@@ -522,4 +522,4 @@ TEST(Reliable, ForgedAndMisplacedPacketsHaveNoEffect) {
 }
 
 }  // namespace
-}  // namespace unisono::reliable
+}  // namespace unisono::reliable::reliable_test

@@ -9,7 +9,7 @@
 #include "reliable/group/kept_packets.hpp"
 #include "reliable/group/multicast_watch.hpp"
 
-namespace unisono::reliable {
+namespace unisono::reliable::repair_parts_test {
 namespace {
 
 TEST(Answers, TheWorstCountsOnceAllHaveAnswered) {
@@ -70,4 +70,4 @@ TEST(KeptPackets, KeepsTheLastOnes) {
 }
 
 }  // namespace
-}  // namespace unisono::reliable
+}  // namespace unisono::reliable::repair_parts_test

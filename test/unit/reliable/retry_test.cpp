@@ -5,7 +5,7 @@
 
 #include <set>
 
-namespace unisono::reliable {
+namespace unisono::reliable::retry_test {
 namespace {
 
 constexpr RetryDelays kDelays{.first_ns = 1000, .most_ns = 8000};
@@ -52,4 +52,4 @@ TEST(RetryTimer, ManyDoNotAskAtOnce) {
 }
 
 }  // namespace
-}  // namespace unisono::reliable
+}  // namespace unisono::reliable::retry_test

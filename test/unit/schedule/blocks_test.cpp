@@ -8,7 +8,7 @@
 
 #include "schedule/shape.hpp"
 
-namespace unisono::schedule {
+namespace unisono::schedule::blocks_test {
 namespace {
 
 Shape shape_of(Collective collective, int root, Blocks blocks) {
@@ -188,4 +188,4 @@ TEST(Shape, BlocksHaveToFit) {
 }
 
 }  // namespace
-}  // namespace unisono::schedule
+}  // namespace unisono::schedule::blocks_test

@@ -7,7 +7,7 @@
 
 #include "schedule/text.hpp"
 
-namespace unisono::schedule {
+namespace unisono::schedule::cost_test {
 namespace {
 
 Cost cost_of(std::string_view text) {
@@ -129,4 +129,4 @@ TEST(Messages, StandByStepAndOnceForEachTarget) {
 }
 
 }  // namespace
-}  // namespace unisono::schedule
+}  // namespace unisono::schedule::cost_test

@@ -10,7 +10,7 @@
 
 #include "algorithm/algorithm.hpp"
 
-namespace unisono::schedule {
+namespace unisono::schedule::step_order_test {
 namespace {
 
 bool sends(const Op& op) { return op.kind == OpKind::send || op.kind == OpKind::multicast; }
@@ -102,4 +102,4 @@ TEST(StepOrder, ASumThatIsSentOnIsStaged) {
 }
 
 }  // namespace
-}  // namespace unisono::schedule
+}  // namespace unisono::schedule::step_order_test

@@ -10,7 +10,7 @@
 #include "harness/unequal_blocks.hpp"
 #include "schedule/builder.hpp"
 
-namespace unisono::schedule {
+namespace unisono::schedule::text_test {
 namespace {
 
 // One of everything.
@@ -335,4 +335,4 @@ TEST(Text, GraphvizBearsWrongSets) {
 }
 
 }  // namespace
-}  // namespace unisono::schedule
+}  // namespace unisono::schedule::text_test

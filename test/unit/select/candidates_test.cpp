@@ -14,7 +14,7 @@
 #include "select/override.hpp"
 #include "select/select.hpp"
 
-namespace unisono::select {
+namespace unisono::select::candidates_test {
 namespace {
 
 using algorithm::Parameters;
@@ -280,4 +280,4 @@ TEST(PriceCandidates, TheCheapestIsThatOfTheMachine) {
 }
 
 }  // namespace
-}  // namespace unisono::select
+}  // namespace unisono::select::candidates_test

@@ -7,7 +7,7 @@
 
 #include "base/prng.hpp"
 
-namespace unisono::select {
+namespace unisono::select::lesson_test {
 namespace {
 
 constexpr std::int64_t kMicrosecond = 1000;
@@ -163,4 +163,4 @@ TEST(Lesson, WithOneCandidateThereIsNothingToTry) {
 }
 
 }  // namespace
-}  // namespace unisono::select
+}  // namespace unisono::select::lesson_test

@@ -10,7 +10,7 @@
 #include "model/default_machine.hpp"
 #include "nic/program/tables.h"
 
-namespace unisono::select {
+namespace unisono::select::nic_pays_test {
 namespace {
 
 NicBlockCosts costs() { return NicBlockCosts::of(model::default_machine()); }
@@ -71,4 +71,4 @@ TEST(NicBytesThatPay, AreThoseOfTheMachineFileUpToTheLongestVector) {
 }
 
 }  // namespace
-}  // namespace unisono::select
+}  // namespace unisono::select::nic_pays_test

@@ -6,7 +6,7 @@
 
 #include <vector>
 
-namespace unisono::select::test {
+namespace unisono::select::test::nic_tree_test {
 namespace {
 
 TEST(NicTree, IsNamedAsTheHostEngineRunsIt) {
@@ -24,4 +24,4 @@ TEST(NicTree, IsNamedAsTheHostEngineRunsIt) {
 }
 
 }  // namespace
-}  // namespace unisono::select::test
+}  // namespace unisono::select::test::nic_tree_test

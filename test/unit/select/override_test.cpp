@@ -10,7 +10,7 @@
 
 #include "select/select.hpp"
 
-namespace unisono::select {
+namespace unisono::select::override_test {
 namespace {
 
 using algorithm::Algorithm;
@@ -281,4 +281,4 @@ TEST(Overrides, AnythingLegalIsMadeOfAnyRow) {
 }
 
 }  // namespace
-}  // namespace unisono::select
+}  // namespace unisono::select::override_test

@@ -16,7 +16,7 @@
 #include "model/default_machine.hpp"
 #include "select/candidates.hpp"
 
-namespace unisono::select {
+namespace unisono::select::predicted_guidelines_test {
 namespace {
 
 using enum schedule::Collective;
@@ -144,4 +144,4 @@ TEST(PredictedGuidelines, NoneIsViolated) {
 }
 
 }  // namespace
-}  // namespace unisono::select
+}  // namespace unisono::select::predicted_guidelines_test

@@ -11,7 +11,7 @@
 #include "model/default_machine.hpp"
 #include "select/rules.hpp"
 
-namespace unisono::select {
+namespace unisono::select::select_test {
 namespace {
 
 using schedule::Collective;
@@ -158,7 +158,7 @@ TEST(Choose, PicksSomethingLegalForUnequalBlocks) {
         for (const bool multicast : {false, true}) {
           Shape shape{.collective = collective, .ranks = ranks};
           shape.ordered = schedule::is_reduction(collective);
-          shape.blocks = test::unequal_blocks(collective, ranks, 5);
+          shape.blocks = unisono::test::unequal_blocks(collective, ranks, 5);
           const Choice choice = choose(
               shape,
               {.element_bytes = 8, .oversubscribed = oversubscribed, .multicast = multicast});
@@ -196,7 +196,7 @@ TEST(Choose, OfUnequalBlocksDependsOnNoCountsThatARankMayNotKnow) {
     for (const int ranks : {2, 9, 40}) {
       Shape shape{.collective = collective, .ranks = ranks};
       const auto pick = [&](std::uint64_t seed) {
-        shape.blocks = test::unequal_blocks(collective, ranks, seed);
+        shape.blocks = unisono::test::unequal_blocks(collective, ranks, seed);
         return choose(shape, {.element_bytes = static_cast<std::int64_t>(seed)});
       };
       EXPECT_TRUE(pick(1).algorithm->local_counts);
@@ -474,4 +474,4 @@ TEST(Choose, AnOperatorThatDoesNotCommuteGetsAnAlgorithmThatKeepsOrder) {
 }
 
 }  // namespace
-}  // namespace unisono::select
+}  // namespace unisono::select::select_test

@@ -9,7 +9,7 @@
 
 #include "model/default_machine.hpp"
 
-namespace unisono::select::test {
+namespace unisono::select::test::split_choice_test {
 namespace {
 
 constexpr int kOwn = 1 << 20;  // more processors than needed
@@ -119,4 +119,4 @@ TEST(ProcessorsOf, OfAMachineCountOnce) {
 }
 
 }  // namespace
-}  // namespace unisono::select::test
+}  // namespace unisono::select::test::split_choice_test

@@ -15,7 +15,7 @@
 #include "random_schedule.hpp"
 #include "sim/goal/goal_file.hpp"
 
-namespace unisono::sim {
+namespace unisono::sim::chakra_test {
 namespace {
 
 std::uint64_t take_varint(std::string_view& text) {
@@ -162,4 +162,4 @@ TEST(Chakra, HasEveryStepBehindTheOneBefore) {
 }
 
 }  // namespace
-}  // namespace unisono::sim
+}  // namespace unisono::sim::chakra_test

@@ -12,7 +12,7 @@
 #include "sim/event_queue.hpp"
 #include "sim/sweep.hpp"
 
-namespace unisono::sim {
+namespace unisono::sim::events_test {
 namespace {
 
 using topology::fat_tree::Placement;
@@ -202,4 +202,4 @@ TEST(Noise, RefusesWhatIsNoTrace) {
 }
 
 }  // namespace
-}  // namespace unisono::sim
+}  // namespace unisono::sim::events_test

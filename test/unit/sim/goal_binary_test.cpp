@@ -14,7 +14,7 @@
 #include "sim/goal/goal_file.hpp"
 #include "sim/goal/goal_messages.hpp"
 
-namespace unisono::sim {
+namespace unisono::sim::goal_binary_test {
 namespace {
 
 std::string error_of(std::string_view content) {
@@ -135,4 +135,4 @@ TEST(GoalMessages, AreMatchedInBothDirections) {
 }
 
 }  // namespace
-}  // namespace unisono::sim
+}  // namespace unisono::sim::goal_binary_test

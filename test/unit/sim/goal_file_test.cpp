@@ -13,7 +13,7 @@
 #include "sim/export.hpp"
 #include "sim/sweep.hpp"
 
-namespace unisono::sim {
+namespace unisono::sim::goal_file_test {
 namespace {
 
 std::string error_of(std::string_view text) {
@@ -82,4 +82,4 @@ TEST(GoalFile, RefusesWithLineAndExpectation) {
 }
 
 }  // namespace
-}  // namespace unisono::sim
+}  // namespace unisono::sim::goal_file_test

@@ -9,7 +9,7 @@
 
 #include "algorithm/algorithm.hpp"
 
-namespace unisono::sim {
+namespace unisono::sim::step_loads_test {
 namespace {
 
 using topology::fat_tree::Ascent;
@@ -77,4 +77,4 @@ TEST(StepLoads, CountEveryMessageOnItsNodesLinks) {
 }
 
 }  // namespace
-}  // namespace unisono::sim
+}  // namespace unisono::sim::step_loads_test

@@ -14,7 +14,7 @@
 #include "sim/collapse.hpp"
 #include "sim/sweep.hpp"
 
-namespace unisono::sim {
+namespace unisono::sim::tiers_test {
 namespace {
 
 constexpr MachineKind kKinds[] = {MachineKind::plain, MachineKind::gapless, MachineKind::staging,
@@ -175,4 +175,4 @@ TEST(Programs, HandOnTheErrorOfABuild) {
 }
 
 }  // namespace
-}  // namespace unisono::sim
+}  // namespace unisono::sim::tiers_test

@@ -9,7 +9,7 @@
 #include <fstream>
 #include <vector>
 
-namespace unisono::sim {
+namespace unisono::sim::topology_file_test {
 namespace {
 
 using topology::fat_tree::Placement;
@@ -72,4 +72,4 @@ TEST(TopologyFile, RefusesWithLineAndExpectation) {
 }
 
 }  // namespace
-}  // namespace unisono::sim
+}  // namespace unisono::sim::topology_file_test

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-namespace unisono::topology {
+namespace unisono::topology::cores_test {
 namespace {
 
 UsableCores cores_of(std::initializer_list<int> numbers, double quota = 0) {
@@ -63,4 +63,4 @@ TEST(Cores, ThisThreadHasAtLeastOne) {
 }
 
 }  // namespace
-}  // namespace unisono::topology
+}  // namespace unisono::topology::cores_test

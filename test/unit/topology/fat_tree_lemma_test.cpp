@@ -14,7 +14,7 @@
 #include "base/prng.hpp"
 #include "topology/fat_tree/link_loads.hpp"
 
-namespace unisono::topology::fat_tree {
+namespace unisono::topology::fat_tree::fat_tree_lemma_test {
 namespace {
 
 using Map = std::vector<int>;  // map[i]: the target of node i
@@ -233,4 +233,4 @@ TEST(Criterion, AgreesWithAllWaysUpOfCyclicShiftsOfATernaryTree) {
 }
 
 }  // namespace
-}  // namespace unisono::topology::fat_tree
+}  // namespace unisono::topology::fat_tree::fat_tree_lemma_test

@@ -9,7 +9,7 @@
 #include "topology/fat_tree/placement.hpp"
 #include "topology/fat_tree/tree.hpp"
 
-namespace unisono::topology::fat_tree {
+namespace unisono::topology::fat_tree::fat_tree_test {
 namespace {
 
 // Links of a route by_source.
@@ -166,4 +166,4 @@ TEST(Congestion, NamesTheTwoMessagesThatMeet) {
 }
 
 }  // namespace
-}  // namespace unisono::topology::fat_tree
+}  // namespace unisono::topology::fat_tree::fat_tree_test

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace unisono::topology {
+namespace unisono::topology::host_map_test {
 namespace {
 
 HostMap of(const std::vector<int>& labels) { return HostMap::of_labels(labels); }
@@ -69,4 +69,4 @@ TEST(HostMap, KnowsNeighbours) {
 }
 
 }  // namespace
-}  // namespace unisono::topology
+}  // namespace unisono::topology::host_map_test

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 #include <sys/utsname.h>
 
-namespace unisono::topology {
+namespace unisono::topology::processor_test {
 namespace {
 
 TEST(Processor, HasANameAndSoHasTheKernel) {
@@ -16,4 +16,4 @@ TEST(Processor, HasANameAndSoHasTheKernel) {
 }
 
 }  // namespace
-}  // namespace unisono::topology
+}  // namespace unisono::topology::processor_test

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace unisono::topology::fat_tree {
+namespace unisono::topology::fat_tree::slurm_file_test {
 namespace {
 
 std::string error_of(std::string_view text) {
@@ -88,4 +88,4 @@ TEST(SlurmFile, RefusesTreesThatAreTooDeepOrTooWide) {
 }
 
 }  // namespace
-}  // namespace unisono::topology::fat_tree
+}  // namespace unisono::topology::fat_tree::slurm_file_test

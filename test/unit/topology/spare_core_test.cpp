@@ -8,7 +8,7 @@
 #include <initializer_list>
 #include <thread>
 
-namespace unisono::topology {
+namespace unisono::topology::spare_core_test {
 namespace {
 
 UsableCores cores(std::initializer_list<int> numbers, double quota = 0) {
@@ -104,4 +104,4 @@ TEST(SpareCore, ThreadsInheritItAndTheirStarterDoesNotKeepIt) {
 }
 
 }  // namespace
-}  // namespace unisono::topology
+}  // namespace unisono::topology::spare_core_test

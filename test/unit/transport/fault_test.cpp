@@ -10,7 +10,7 @@
 
 #include "transport/virtual/datagrams.hpp"
 
-namespace unisono::transport {
+namespace unisono::transport::fault_test {
 namespace {
 
 struct Pair {
@@ -115,4 +115,4 @@ TEST(Fault, IsWrittenAsText) {
 }
 
 }  // namespace
-}  // namespace unisono::transport
+}  // namespace unisono::transport::fault_test

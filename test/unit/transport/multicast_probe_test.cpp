@@ -16,7 +16,7 @@
 #include "datagrams_conformance.hpp"
 #include "udp_world.hpp"
 
-namespace unisono::transport {
+namespace unisono::transport::multicast_probe_test {
 namespace {
 
 constexpr wire::Key kKey{3, 4};
@@ -213,4 +213,4 @@ TEST(MulticastProbe, TheDeadlineEndsIt) {
 }
 
 }  // namespace
-}  // namespace unisono::transport
+}  // namespace unisono::transport::multicast_probe_test

@@ -7,7 +7,7 @@
 
 #include "fake_ofi.hpp"
 
-namespace unisono::transport {
+namespace unisono::transport::ofi_provider_test {
 namespace {
 
 constexpr std::size_t kMebibyte = std::size_t{1} << 20;
@@ -149,4 +149,4 @@ TEST_F(OfiProviderBroken, MemoryOfWhatWasPostedIsNotUsedAgain) {
 }
 
 }  // namespace
-}  // namespace unisono::transport
+}  // namespace unisono::transport::ofi_provider_test

@@ -11,7 +11,7 @@
 #include "base/prng.hpp"
 #include "ofi_world.hpp"
 
-namespace unisono::transport {
+namespace unisono::transport::ofi_test {
 namespace {
 
 std::vector<std::byte> random_bytes(std::size_t count, std::uint64_t seed) {
@@ -232,4 +232,4 @@ TEST(OfiOpen, LeavesSignalsAsTheyAre) {
 #undef UNISONO_MAKE_WORLD
 
 }  // namespace
-}  // namespace unisono::transport
+}  // namespace unisono::transport::ofi_test

@@ -13,7 +13,7 @@
 #include "transport/table.hpp"
 #include "transport_conformance.hpp"
 
-namespace unisono::transport {
+namespace unisono::transport::table_test {
 namespace {
 
 TEST(TransportTable, NamesAreDifferentAndTheFirstRowsAreForJobs) {
@@ -242,4 +242,4 @@ INSTANTIATE_TEST_SUITE_P(OfJobs, RemoteMemoryRows,
                          });
 
 }  // namespace
-}  // namespace unisono::transport
+}  // namespace unisono::transport::table_test

@@ -20,7 +20,7 @@
 #include "transport/tcp/tags/libipsec_mb.hpp"
 #include "transport/tcp/tags/payload_tag.hpp"
 
-namespace unisono::transport {
+namespace unisono::transport::tcp_frame_test {
 namespace {
 
 constexpr std::uint64_t kRegion = 1 << 20;
@@ -267,4 +267,4 @@ TEST(PayloadTag, BothLibrariesComputeTheSame) {
 }
 
 }  // namespace
-}  // namespace unisono::transport
+}  // namespace unisono::transport::tcp_frame_test

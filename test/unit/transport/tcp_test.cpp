@@ -21,7 +21,7 @@
 #include "transport/tcp/little_endian.hpp"
 #include "transport/tcp/stream_socket.hpp"
 
-namespace unisono::transport {
+namespace unisono::transport::tcp_test {
 namespace {
 
 using Bytes = std::vector<std::byte>;
@@ -564,4 +564,4 @@ TEST_F(TcpBetweenTest, AChangedPayloadRaisesNoFlag) {
 }
 
 }  // namespace
-}  // namespace unisono::transport
+}  // namespace unisono::transport::tcp_test

@@ -15,7 +15,7 @@
 #include "transport/shm/shm.hpp"
 #include "transport/virtual/virtual.hpp"
 
-namespace unisono::transport {
+namespace unisono::transport::transport_test {
 namespace {
 
 std::uint64_t load(std::uint64_t& word) {
@@ -136,4 +136,4 @@ TEST(VirtualNetwork, ReordersUnlessToldOtherwiseAndRepeatsBySeed) {
 }
 
 }  // namespace
-}  // namespace unisono::transport
+}  // namespace unisono::transport::transport_test

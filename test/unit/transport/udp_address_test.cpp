@@ -15,7 +15,7 @@
 #include "transport/ip/ip.hpp"
 #include "transport/ip/network_list.hpp"
 
-namespace unisono::transport {
+namespace unisono::transport::udp_address_test {
 namespace {
 
 IpAddress ip(const std::string& text) { return *parse_ip(text); }
@@ -216,4 +216,4 @@ TEST_F(Choice, ErrorsSayWhatThereIs) {
 }
 
 }  // namespace
-}  // namespace unisono::transport
+}  // namespace unisono::transport::udp_address_test

@@ -7,7 +7,7 @@
 #include "harness/network_namespace.hpp"
 #include "udp_world.hpp"
 
-namespace unisono::transport {
+namespace unisono::transport::udp_conformance_test {
 namespace {
 
 template <Family kFamily, bool kOffloads>
@@ -66,4 +66,4 @@ struct WayNames {
 INSTANTIATE_TYPED_TEST_SUITE_P(Udp, DatagramsConformance, Ways, WayNames);
 
 }  // namespace
-}  // namespace unisono::transport
+}  // namespace unisono::transport::udp_conformance_test

@@ -29,7 +29,7 @@
 #include "udp_world.hpp"
 #include "wire/packet_filter.hpp"
 
-namespace unisono::transport {
+namespace unisono::transport::udp_test {
 namespace {
 
 IpAddress ip(const std::string& text) { return *parse_ip(text); }
@@ -445,4 +445,4 @@ TEST(Udp, ForeignAndForgedPacketsHaveNoEffect) {
 }
 
 }  // namespace
-}  // namespace unisono::transport
+}  // namespace unisono::transport::udp_test

@@ -12,7 +12,7 @@
 #include "transport/verbs/handshake.hpp"
 #include "transport/verbs/ring.hpp"
 
-namespace unisono::transport {
+namespace unisono::transport::verbs_device_test {
 namespace {
 
 // The error's text; its code has to be that one.
@@ -163,4 +163,4 @@ TEST(VerbsRing, PlacesDoNotOverlap) {
 }
 
 }  // namespace
-}  // namespace unisono::transport
+}  // namespace unisono::transport::verbs_device_test

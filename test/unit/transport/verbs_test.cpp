@@ -15,7 +15,7 @@
 #include "region.hpp"
 #include "transport/verbs/verbs.hpp"
 
-namespace unisono::transport {
+namespace unisono::transport::verbs_test {
 namespace {
 
 std::vector<std::byte> some_bytes(std::size_t count, std::uint64_t seed) {
@@ -217,4 +217,4 @@ TEST_F(VerbsTest, WhatARankSentBeforeItLeftIsRead) {
 #undef UNISONO_MAKE_VERBS
 
 }  // namespace
-}  // namespace unisono::transport
+}  // namespace unisono::transport::verbs_test

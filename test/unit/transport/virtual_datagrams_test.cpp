@@ -9,7 +9,7 @@
 #include <set>
 #include <vector>
 
-namespace unisono::transport {
+namespace unisono::transport::virtual_datagrams_test {
 namespace {
 
 std::size_t send(Datagrams& from, int target, std::uint32_t number) {
@@ -211,4 +211,4 @@ TEST(VirtualDatagrams, MulticastAloneStopsInOneDirection) {
 }
 
 }  // namespace
-}  // namespace unisono::transport
+}  // namespace unisono::transport::virtual_datagrams_test

@@ -7,7 +7,7 @@
 
 #include "base/clock.hpp"
 
-namespace unisono::wait {
+namespace unisono::wait::core_contention_test {
 namespace {
 
 constexpr std::int64_t kSlice = CoreContention::kSliceNs;
@@ -172,4 +172,4 @@ TEST(CoreContention, IsOneForBothObservations) {
 }
 
 }  // namespace
-}  // namespace unisono::wait
+}  // namespace unisono::wait::core_contention_test

@@ -22,7 +22,7 @@
 #include "wait/waiter.hpp"
 #include "wait/wake_pipes.hpp"
 
-namespace unisono::wait {
+namespace unisono::wait::waiting_test {
 namespace {
 
 TEST(Waiter, SpinsThenYieldsThenSleepsWithinAMillisecond) {
@@ -328,4 +328,4 @@ TEST(WakePipes, MayBeRungWhenTheirOwnerHasEnded) {
 }
 
 }  // namespace
-}  // namespace unisono::wait
+}  // namespace unisono::wait::waiting_test

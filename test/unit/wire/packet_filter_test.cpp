@@ -15,7 +15,7 @@
 #include "harness/scale.hpp"
 #include "wire/drops.hpp"
 
-namespace unisono::wire {
+namespace unisono::wire::packet_filter_test {
 namespace {
 
 constexpr Key kKey{0x1122334455667788, 0x99aabbccddeeff00};
@@ -247,4 +247,4 @@ TEST(Drops, SayWhatWasDropped) {
 }
 
 }  // namespace
-}  // namespace unisono::wire
+}  // namespace unisono::wire::packet_filter_test

@@ -10,7 +10,7 @@
 
 #include "base/prng.hpp"
 
-namespace unisono::wire {
+namespace unisono::wire::payload_digest_test {
 namespace {
 
 constexpr Key kKey{0x1122334455667788, 0x99aabbccddeeff00};
@@ -69,4 +69,4 @@ TEST(PayloadDigest, EveryBitAndTheKeyCount) {
 }
 
 }  // namespace
-}  // namespace unisono::wire
+}  // namespace unisono::wire::payload_digest_test

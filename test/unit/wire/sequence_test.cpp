@@ -10,7 +10,7 @@
 
 #include "base/prng.hpp"
 
-namespace unisono::wire {
+namespace unisono::wire::sequence_test {
 namespace {
 
 template <class Number>
@@ -98,4 +98,4 @@ TYPED_TEST(Sequence, ARandomWalkAgreesWithASet) {
 }
 
 }  // namespace
-}  // namespace unisono::wire
+}  // namespace unisono::wire::sequence_test

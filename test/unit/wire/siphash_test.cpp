@@ -13,7 +13,7 @@
 #include "base/prng.hpp"
 #include "wire/key.hpp"
 
-namespace unisono::wire {
+namespace unisono::wire::siphash_test {
 namespace {
 
 // vectors_sip64 of the reference implementation (the first also in the paper's appendix): key
@@ -109,4 +109,4 @@ TEST(Key, ASecretTextStandsForAKey) {
 }
 
 }  // namespace
-}  // namespace unisono::wire
+}  // namespace unisono::wire::siphash_test
