@@ -30,28 +30,17 @@ UNISONO_SOFT_FLOAT uint64_t unisono_soft_less(uint64_t a, uint64_t b) {
 
 /* How far the highest set bit of `bits`, which is not 0, lies below bit 63. */
 UNISONO_SOFT_FLOAT uint32_t unisono_leading_zeros(uint64_t bits) {
-  uint32_t zeros = 0;
-  if (bits >> 32 == 0) {
-    zeros += 32;
-    bits <<= 32;
-  }
-  if (bits >> 48 == 0) {
-    zeros += 16;
-    bits <<= 16;
-  }
-  if (bits >> 56 == 0) {
-    zeros += 8;
-    bits <<= 8;
-  }
-  if (bits >> 60 == 0) {
-    zeros += 4;
-    bits <<= 4;
-  }
-  if (bits >> 62 == 0) {
-    zeros += 2;
-    bits <<= 2;
-  }
-  return bits >> 63 == 0 ? zeros + 1 : zeros;
+  const uint64_t by_32 = unisono_soft_less(bits >> 32, 1) << 5;
+  bits <<= by_32;
+  const uint64_t by_16 = unisono_soft_less(bits >> 48, 1) << 4;
+  bits <<= by_16;
+  const uint64_t by_8 = unisono_soft_less(bits >> 56, 1) << 3;
+  bits <<= by_8;
+  const uint64_t by_4 = unisono_soft_less(bits >> 60, 1) << 2;
+  bits <<= by_4;
+  const uint64_t by_2 = unisono_soft_less(bits >> 62, 1) << 1;
+  bits <<= by_2;
+  return (uint32_t)(by_32 + by_16 + by_8 + by_4 + by_2 + unisono_soft_less(bits >> 63, 1));
 }
 
 /* A sum of which one operand is infinite or a NaN. */

@@ -16,11 +16,17 @@ UNISONO_GLOBAL uint64_t max_float64(uint64_t a, uint64_t b) { return unisono_flo
 UNISONO_GLOBAL uint64_t add_float32(uint64_t a, uint64_t b) {
   return unisono_float32_add((uint32_t)a, (uint32_t)b);
 }
-UNISONO_GLOBAL uint64_t min_float32(uint64_t a, uint64_t b) {
-  return unisono_float32_min((uint32_t)a, (uint32_t)b);
+
+/* Both 32-bit elements of a word. */
+#define UNISONO_HALVES(operation)                          \
+  ((uint64_t)(uint32_t)operation(a >> 32, b >> 32) << 32 | \
+   (uint32_t)operation((uint32_t)a, (uint32_t)b))
+
+UNISONO_GLOBAL uint64_t min_float32_pair(uint64_t a, uint64_t b) {
+  return UNISONO_HALVES(unisono_float32_min);
 }
-UNISONO_GLOBAL uint64_t max_float32(uint64_t a, uint64_t b) {
-  return unisono_float32_max((uint32_t)a, (uint32_t)b);
+UNISONO_GLOBAL uint64_t max_float32_pair(uint64_t a, uint64_t b) {
+  return UNISONO_HALVES(unisono_float32_max);
 }
 
 /* All four 16-bit elements of a word. */
@@ -38,26 +44,47 @@ UNISONO_GLOBAL uint64_t max_float32(uint64_t a, uint64_t b) {
 UNISONO_QUARTERS_FUNCTION(float16_add)
 UNISONO_QUARTERS_FUNCTION(float16_min)
 UNISONO_QUARTERS_FUNCTION(float16_max)
-UNISONO_QUARTERS_FUNCTION(float16_multiply)
 UNISONO_QUARTERS_FUNCTION(bfloat16_add)
 UNISONO_QUARTERS_FUNCTION(bfloat16_min)
 UNISONO_QUARTERS_FUNCTION(bfloat16_max)
-UNISONO_QUARTERS_FUNCTION(bfloat16_multiply)
+
+/* Products have so many branches that the verifier follows one element. */
 UNISONO_GLOBAL uint64_t multiply_float64(uint64_t a, uint64_t b) {
   return unisono_float64_multiply(a, b);
 }
-
-/* Both 32-bit elements of a word. */
-#define UNISONO_HALVES(operation)                          \
-  ((uint64_t)(uint32_t)operation(a >> 32, b >> 32) << 32 | \
-   (uint32_t)operation((uint32_t)a, (uint32_t)b))
+UNISONO_GLOBAL uint64_t multiply_float32(uint64_t a, uint64_t b) {
+  return unisono_float32_multiply((uint32_t)a, (uint32_t)b);
+}
+UNISONO_GLOBAL uint64_t multiply_float16(uint64_t a, uint64_t b) {
+  return unisono_float16_multiply((uint16_t)a, (uint16_t)b);
+}
+UNISONO_GLOBAL uint64_t multiply_bfloat16(uint64_t a, uint64_t b) {
+  return unisono_bfloat16_multiply((uint16_t)a, (uint16_t)b);
+}
+UNISONO_GLOBAL uint64_t four_float16_multiply(uint64_t a, uint64_t b) {
+  return UNISONO_QUARTERS(multiply_float16);
+}
+UNISONO_GLOBAL uint64_t four_bfloat16_multiply(uint64_t a, uint64_t b) {
+  return UNISONO_QUARTERS(multiply_bfloat16);
+}
 
 #define ADD_INT32(x, y) ((uint32_t)(x) + (uint32_t)(y))
-#define MIN_INT32(x, y) ((int32_t)(y) < (int32_t)(x) ? (y) : (x))
-#define MAX_INT32(x, y) ((int32_t)(x) < (int32_t)(y) ? (y) : (x))
-#define MIN_UINT32(x, y) ((uint32_t)(y) < (uint32_t)(x) ? (y) : (x))
 #define MULTIPLY_INT32(x, y) ((uint32_t)(x) * (uint32_t)(y))
-#define MAX_UINT32(x, y) ((uint32_t)(x) < (uint32_t)(y) ? (y) : (x))
+
+/* Global, as the verifier would follow both sides of each choice in each word. */
+#define UNISONO_CHOICE_OF_HALVES(name, type, is_first)             \
+  UNISONO_GLOBAL uint64_t name##_pair(uint64_t a, uint64_t b) {    \
+    const type a_high = (type)(a >> 32), b_high = (type)(b >> 32); \
+    const type a_low = (type)a, b_low = (type)b;                   \
+    return ((is_first(a_high, b_high) ? a : b) & (~0ULL << 32)) |  \
+           (uint32_t)(is_first(a_low, b_low) ? a : b);             \
+  }
+#define UNISONO_NOT_GREATER(x, y) ((x) <= (y))
+#define UNISONO_NOT_LESS(x, y) ((x) >= (y))
+UNISONO_CHOICE_OF_HALVES(min_int32, int32_t, UNISONO_NOT_GREATER)
+UNISONO_CHOICE_OF_HALVES(max_int32, int32_t, UNISONO_NOT_LESS)
+UNISONO_CHOICE_OF_HALVES(min_uint32, uint32_t, UNISONO_NOT_GREATER)
+UNISONO_CHOICE_OF_HALVES(max_uint32, uint32_t, UNISONO_NOT_LESS)
 
 /* target[i] = `expression` of a = target[i] and b = other[i], for all words. */
 #define UNISONO_EACH_WORD(row, expression)        \
@@ -191,7 +218,7 @@ UNISONO_GLOBAL uint64_t multiply_int16(uint64_t a, uint64_t b) {
 }
 
 UNISONO_GLOBAL uint64_t multiply_float32_pair(uint64_t a, uint64_t b) {
-  return UNISONO_HALVES(unisono_float32_multiply);
+  return UNISONO_HALVES(multiply_float32);
 }
 
 /* Floating-point rows that have no loops for several words. */
@@ -241,15 +268,15 @@ UNISONO_GLOBAL int combine_blocks(struct unisono_nic_block* target,
     UNISONO_EACH_WORD(UNISONO_NIC_MIN_INT64, (int64_t)b < (int64_t)a ? b : a);
     UNISONO_EACH_WORD(UNISONO_NIC_MIN_UINT64, b < a ? b : a);
     UNISONO_EACH_WORD(UNISONO_NIC_MIN_FLOAT64, min_float64(a, b));
-    UNISONO_EACH_WORD(UNISONO_NIC_MIN_INT32, UNISONO_HALVES(MIN_INT32));
-    UNISONO_EACH_WORD(UNISONO_NIC_MIN_UINT32, UNISONO_HALVES(MIN_UINT32));
-    UNISONO_EACH_WORD(UNISONO_NIC_MIN_FLOAT32, UNISONO_HALVES(min_float32));
+    UNISONO_EACH_WORD(UNISONO_NIC_MIN_INT32, min_int32_pair(a, b));
+    UNISONO_EACH_WORD(UNISONO_NIC_MIN_UINT32, min_uint32_pair(a, b));
+    UNISONO_EACH_WORD(UNISONO_NIC_MIN_FLOAT32, min_float32_pair(a, b));
     UNISONO_EACH_WORD(UNISONO_NIC_MAX_INT64, (int64_t)a < (int64_t)b ? b : a);
     UNISONO_EACH_WORD(UNISONO_NIC_MAX_UINT64, a < b ? b : a);
     UNISONO_EACH_WORD(UNISONO_NIC_MAX_FLOAT64, max_float64(a, b));
-    UNISONO_EACH_WORD(UNISONO_NIC_MAX_INT32, UNISONO_HALVES(MAX_INT32));
-    UNISONO_EACH_WORD(UNISONO_NIC_MAX_UINT32, UNISONO_HALVES(MAX_UINT32));
-    UNISONO_EACH_WORD(UNISONO_NIC_MAX_FLOAT32, UNISONO_HALVES(max_float32));
+    UNISONO_EACH_WORD(UNISONO_NIC_MAX_INT32, max_int32_pair(a, b));
+    UNISONO_EACH_WORD(UNISONO_NIC_MAX_UINT32, max_uint32_pair(a, b));
+    UNISONO_EACH_WORD(UNISONO_NIC_MAX_FLOAT32, max_float32_pair(a, b));
     UNISONO_EACH_WORD(UNISONO_NIC_AND, a & b);
     UNISONO_EACH_WORD(UNISONO_NIC_OR, a | b);
     UNISONO_EACH_WORD(UNISONO_NIC_XOR, a ^ b);
