@@ -193,8 +193,8 @@ int release(void* extra) {
   return 0;
 }
 
-// MPI does not allow to cancel a collective.
-int cancel(void*, int) { return 0; }
+// MPI does not allow to cancel a collective. MPI_Cancel reports the error.
+int cancel(void*, int) { return host().constants.error_request; }
 
 // The program may end the request from now on.
 void complete(PendingCall& pending) {

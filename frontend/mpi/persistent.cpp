@@ -9,6 +9,7 @@
 
 #include "calls/call.hpp"
 #include "communicator.hpp"
+#include "host/alone.hpp"
 #include "host/host.hpp"
 #include "library.hpp"
 #include "log.hpp"
@@ -30,16 +31,15 @@ struct Persistent {
   Communicator& of;  // the program's; it stays while this holds a request of it
   Communicator own;  // for this request alone
   PendingCall pending;
-  int tag = -1;  // of the carrier's message
+  Handle comm = 0;  // of the carrier's message
+  int tag = -1;
   std::atomic<bool> is_active{false};
   std::atomic<bool> has_failed{false};  // and the program has not waited for it
 };
 
-// A communicator of this rank alone, for the carriers; the requests by the carrier's handle.
+// The requests by the carrier's handle.
 struct Registry {
   std::mutex mutex;
-  Handle comm = 0;
-  bool has_comm = false;
   int next_tag = 0;
   std::vector<int> free_tags;
   std::unordered_map<Handle, std::unique_ptr<Persistent>> all;
@@ -59,29 +59,21 @@ Persistent* find(Handle request) {
   return found == known.all.end() ? nullptr : found->second.get();
 }
 
-// By split: a duplicate would have the program's attributes.
-bool make_own_comm(Registry& known) {
-  const Host& mpi = host();
-  if (known.has_comm) return true;
-  if (mpi.Comm_split(mpi.constants.comm_self, 0, 0, &known.comm) != 0) return false;
-  known.comm = mpi.handle(known.comm);
-  mpi.Comm_set_errhandler(known.comm, mpi.constants.errors_return);
-  return known.has_comm = true;
-}
-
 bool make_carrier(Persistent& persistent, Handle* request) {
   constexpr int kMostTags = 32767;  // MPI grants as many
   Registry& known = registry();
+  Handle comm = 0;
+  if (!find_alone(&comm)) return false;
   const std::lock_guard lock(known.mutex);
-  if (!make_own_comm(known)) return false;
   if (known.free_tags.empty()) {
     if (known.next_tag == kMostTags) return false;
     known.free_tags.push_back(known.next_tag++);
   }
   const Host& mpi = host();
   const int tag = known.free_tags.back();
-  if (mpi.Recv_init(nullptr, 0, mpi.constants.byte, 0, tag, known.comm, request) != 0) return false;
+  if (mpi.Recv_init(nullptr, 0, mpi.constants.byte, 0, tag, comm, request) != 0) return false;
   known.free_tags.pop_back();
+  persistent.comm = comm;
   persistent.tag = tag;
   persistent.pending.request = mpi.handle_at(request);
   return true;
@@ -104,7 +96,7 @@ int allgather(const void* input, void* output, std::size_t bytes, void* user) {
 
 void send_to_carrier(const Persistent& persistent) {
   const Host& mpi = host();
-  mpi.Send(nullptr, 0, mpi.constants.byte, 0, persistent.tag, registry().comm);
+  mpi.Send(nullptr, 0, mpi.constants.byte, 0, persistent.tag, persistent.comm);
 }
 
 void complete_carrier(PendingCall& ended) {

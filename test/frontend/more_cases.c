@@ -420,6 +420,127 @@ static void ten_thousand(void) {
   EXPECT(memory > 0 && used_memory() <= memory + kMostKib);
 }
 
+/* Derived types without gaps, in the order of memory or not, of which a call needs a copy or not. A
+ * handle may come again for another type. */
+static void whole_types(void) {
+  enum { kElements = 300 };
+  int in[2 * kElements], *const all = malloc((size_t)(2 * kElements * size) * sizeof(int));
+  const int lengths[] = {1, 1}, swapped[] = {1, 0};
+  for (int turn = 0; turn < 12; ++turn) {
+    const int half = 1 + turn % 3 * (kElements / 3), is_swapped = turn / 3 % 2;
+    MPI_Datatype part, whole;
+    MPI_Type_contiguous(half, MPI_INT, &part);
+    if (is_swapped) {
+      MPI_Type_indexed(2, lengths, swapped, part, &whole);
+    } else {
+      MPI_Type_contiguous(2, part, &whole);
+    }
+    MPI_Type_commit(&whole);
+    for (int use = 0; use < 3; ++use) {
+      for (int i = 0; i < 2 * half; ++i) in[i] = 10000 * rank + 1000 * use + i;
+      MPI_Allgather(in, 1, whole, all, 2 * half, MPI_INT, MPI_COMM_WORLD);
+      for (int i = 0; i < 2 * half * size; ++i) {
+        const int at = i % (2 * half);
+        EXPECT(all[i] == 10000 * (i / (2 * half)) + 1000 * use +
+                             (is_swapped ? (at + half) % (2 * half) : at));
+      }
+      MPI_Allgather(in, 2 * half, MPI_INT, all, 1, whole, MPI_COMM_WORLD);
+      EXPECT(all[is_swapped ? half : 0] == 1000 * use);
+      EXPECT(all[is_swapped ? half - 1 : 2 * half - 1] == 1000 * use + 2 * half - 1);
+    }
+    MPI_Type_free(&part);
+    MPI_Type_free(&whole);
+  }
+  free(all);
+}
+
+/* A collective cannot be cancelled: MPI says so, and it goes on. */
+static void cancelled(void) {
+  int sum = -1, is_cancelled = 1;
+  MPI_Request request;
+  MPI_Status status;
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+  MPI_Barrier(MPI_COMM_WORLD);
+  MPI_Iallreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &request);
+  EXPECT(MPI_Cancel(&request) != MPI_SUCCESS);
+  MPI_Wait(&request, &status);
+  MPI_Test_cancelled(&status, &is_cancelled);
+  EXPECT(!is_cancelled && sum == triangle(size));
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+  MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_ARE_FATAL);
+}
+
+/* Rank 0 gets no result of exscan, and needs no place for it. Not every MPI alone allows that. */
+static void no_place(void) {
+  int sum = -1;
+  MPI_Request request;
+  MPI_Exscan(&rank, rank == 0 ? NULL : &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  EXPECT(rank == 0 || sum == triangle(rank));
+  MPI_Iexscan(&rank, rank == 0 ? NULL : &sum, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD, &request);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  EXPECT(rank == 0 || sum == rank - 1);
+}
+
+/* A sparse exchange that ends with a barrier: it looks for messages again and again. */
+static void sparse(void) {
+  MPI_Request requests[16], barrier;
+  MPI_Barrier(MPI_COMM_WORLD);
+  EXPECT(size <= 16);
+  for (int turn = 0; turn < 10; ++turn) {
+    int sent = 0, is_sent = 0, is_in_barrier = 0, is_done = 0, found = 0, received = 0, word;
+    for (int to = 0; to < size; ++to) {
+      if ((rank + to + turn) % 3 == 0) continue;
+      MPI_Issend(&rank, 1, MPI_INT, to, turn, MPI_COMM_WORLD, &requests[sent++]);
+    }
+    while (!is_done) {
+      MPI_Status status;
+      MPI_Iprobe(MPI_ANY_SOURCE, turn, MPI_COMM_WORLD, &found, &status);
+      if (found) {
+        MPI_Recv(&word, 1, MPI_INT, status.MPI_SOURCE, turn, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        EXPECT(word == status.MPI_SOURCE);
+        ++received;
+      }
+      if (is_in_barrier) {
+        MPI_Test(&barrier, &is_done, MPI_STATUS_IGNORE);
+        continue;
+      }
+      MPI_Testall(sent, requests, &is_sent, MPI_STATUSES_IGNORE);
+      if (is_sent) MPI_Ibarrier(MPI_COMM_WORLD, &barrier);
+      is_in_barrier = is_sent;
+    }
+    EXPECT(received == sent); /* who sends to whom is symmetric */
+  }
+}
+
+/* A type that is not committed, or elements without a buffer: an error of the MPI, after which the
+ * communicator is as good as before. */
+static void not_committed(void) {
+  MPI_Comm comm;
+  MPI_Datatype type;
+  int class = 0, values[2] = {rank, rank};
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+  EXPECT(sum_of_ranks(comm) == triangle(size));
+  MPI_Type_contiguous(2, MPI_INT, &type);
+  for (int root = 0; root < size; ++root) {
+    MPI_Error_class(MPI_Bcast(values, 1, type, root, comm), &class);
+    EXPECT(class == MPI_ERR_TYPE);
+    EXPECT(sum_of_ranks(comm) == triangle(size));
+  }
+#ifdef MPICH_VERSION /* others read the null buffer */
+  MPI_Error_class(MPI_Bcast(NULL, 1, MPI_INT, 0, comm), &class);
+  EXPECT(class == MPI_ERR_BUFFER);
+  MPI_Error_class(MPI_Allreduce(values, NULL, 1, MPI_INT, MPI_SUM, comm), &class);
+  EXPECT(class == MPI_ERR_BUFFER);
+#endif
+  MPI_Type_commit(&type);
+  EXPECT(MPI_Bcast(values, 1, type, size - 1, comm) == MPI_SUCCESS && values[1] == size - 1);
+  EXPECT(sum_of_ranks(comm) == triangle(size));
+  MPI_Type_free(&type);
+  MPI_Comm_free(&comm);
+}
+
 static const Scenario all[] = {{"made_meanwhile", made_meanwhile},
                                {"attributes_that_call", attributes_that_call},
                                {"asked_first", asked_first},
@@ -430,6 +551,11 @@ static const Scenario all[] = {{"made_meanwhile", made_meanwhile},
                                {"nothing", nothing},
                                {"windows", windows},
                                {"handlers", handlers},
+                               {"whole_types", whole_types},
+                               {"cancelled", cancelled},
+                               {"no_place", no_place},
+                               {"sparse", sparse},
+                               {"not_committed", not_committed},
                                {"between_groups", between_groups},
                                {"ten_thousand", ten_thousand}};
 

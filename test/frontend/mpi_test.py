@@ -208,7 +208,8 @@ class EdgeCases(Running):
     def test_more_programs_that_end_well(self):
         self.expect_all_fine(("made_meanwhile", "attributes_that_call", "asked_first",
                               "insignificant", "in_place_with_gaps", "many_types", "in_order",
-                              "nothing", "handlers", "between_groups"), "more_cases")
+                              "nothing", "handlers", "between_groups", "whole_types", "cancelled",
+                              "no_place", "sparse"), "more_cases")
 
     def test_ten_thousand_communicators_leave_nothing(self):
         self.expect_fine("ten_thousand", 2, program="more_cases")
@@ -226,6 +227,7 @@ class EdgeCases(Running):
         if bare.returncode != 0:
             self.skipTest("this MPI does not check arguments")
         self.expect_fine("misplaced,invalid_at_one", program="edge_cases")
+        self.expect_fine("not_committed", program="more_cases")
 
     def test_ranks_may_have_different_settings(self):
         """Unisono does what all want. A rank that wants nothing of it holds up no other."""

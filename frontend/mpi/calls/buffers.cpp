@@ -63,10 +63,10 @@ std::int64_t Elements::Block::part() const {
 
 Elements::Elements(const void* buffer, std::int64_t count, Handle type, Handle comm) : comm_(comm) {
   const TypeInfo info = type_info(type);
-  valid_ = info.valid;
   direct_ = info.direct;
   type_bytes_ = info.size;
   bytes_ = count * info.size;
+  valid_ = info.valid && !(direct_ && buffer == nullptr && bytes_ > 0);
   if (!direct_) blocks_.push_back({bytes_at(buffer), count, 0, type, info});
   data_ = place_ = const_cast<void*>(buffer);
 }

@@ -65,7 +65,7 @@ class Elements {
   Elements(const Elements&) = delete;
   Elements& operator=(const Elements&) = delete;
 
-  // False: a type is invalid, and the host MPI has reported it.
+  // False: a type is invalid, or there are elements and no buffer. The host MPI reports it.
   bool valid() const { return valid_; }
   // Of elements of one type.
   std::int64_t type_bytes() const { return type_bytes_; }

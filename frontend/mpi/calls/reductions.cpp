@@ -26,18 +26,19 @@ int BarrierCall::call(const Communicator& own, unisono_request_t* request) {
   return invoke(request, library().barrier, library().barrier_start, own.unisono.get());
 }
 
-void ReductionCall::set_buffers(const void* send, void* receive, bool in_place, std::int64_t input,
+bool ReductionCall::set_buffers(const void* send, void* receive, bool in_place, std::int64_t input,
                                 std::int64_t output) {
+  if ((send == nullptr && input > 0) || (receive == nullptr && output > 0)) return false;
   const std::int64_t size = reducer_->size();
   buffers_.emplace(send, receive, in_place, input * size, output * size, *reducer_);
+  return true;
 }
 
 bool ReduceAllCall::take(const Communicator&, const void* send, void* receive, LargeCount count,
                          Handle type, Handle op, Handle comm) {
   if (count < 0 || is_in_place(receive) || !set_reducer(type, op, comm)) return false;
   count_ = count;
-  set_buffers(send, receive, are_in_place(send, receive), count, count);
-  return true;
+  return set_buffers(send, receive, are_in_place(send, receive), count, count);
 }
 
 int AllreduceCall::call(const Communicator& own, unisono_request_t* request) {
@@ -46,6 +47,14 @@ int AllreduceCall::call(const Communicator& own, unisono_request_t* request) {
 
 int ScanCall::call(const Communicator& own, unisono_request_t* request) {
   return call_with(library().scan, library().scan_start, own, request);
+}
+
+bool ExscanCall::take(const Communicator& own, const void* send, void* receive, LargeCount count,
+                      Handle type, Handle op, Handle comm) {
+  if (own.rank == 0 && receive == nullptr && count > 0) {
+    receive = nowhere_.allocate(count * std::max<std::int64_t>(0, type_info(type).extent));
+  }
+  return ReduceAllCall::take(own, send, receive, count, type, op, comm);
 }
 
 int ExscanCall::call(const Communicator& own, unisono_request_t* request) {
@@ -61,9 +70,8 @@ bool ReduceCall::take(const Communicator& own, const void* send, void* receive, 
   if (!set_reducer(type, op, comm)) return false;
   root_ = root;
   count_ = count;
-  set_buffers(send, is_root ? receive : nullptr, is_root && are_in_place(send, receive), count,
-              is_root ? count : 0);
-  return true;
+  return set_buffers(send, is_root ? receive : nullptr, is_root && are_in_place(send, receive),
+                     count, is_root ? count : 0);
 }
 
 int ReduceCall::call(const Communicator& own, unisono_request_t* request) {
@@ -76,8 +84,8 @@ bool Reduce_scatter_blockCall::take(const Communicator& own, const void* send, v
                                     LargeCount count, Handle type, Handle op, Handle comm) {
   if (count < 0 || is_in_place(receive) || !set_reducer(type, op, comm)) return false;
   count_ = count;
-  set_buffers(send, receive, are_in_place(send, receive), std::int64_t{own.size} * count, count);
-  return true;
+  return set_buffers(send, receive, are_in_place(send, receive), std::int64_t{own.size} * count,
+                     count);
 }
 
 int Reduce_scatter_blockCall::call(const Communicator& own, unisono_request_t* request) {
@@ -93,8 +101,7 @@ bool Reduce_scatterCall::take(const Communicator& own, const void* send, void* r
   counts_.clear();
   for (int i = 0; i < own.size; ++i) counts_.push_back(counts[i]);
   const std::int64_t all = std::accumulate(counts_.begin(), counts_.end(), std::int64_t{0});
-  set_buffers(send, receive, are_in_place(send, receive), all, counts[own.rank]);
-  return true;
+  return set_buffers(send, receive, are_in_place(send, receive), all, counts[own.rank]);
 }
 
 std::int64_t Reduce_scatterCall::block_bytes(const Ranks& own, const void*, void*, Integers counts,

@@ -40,8 +40,8 @@ class ReductionCall : public Call {
   bool set_reducer(Handle type, Handle op, Handle comm) {
     return static_cast<bool>(reducer_.emplace(type, op, comm));
   }
-  // In elements.
-  void set_buffers(const void* send, void* receive, bool in_place, std::int64_t input,
+  // In elements. False: there are elements and no buffer.
+  bool set_buffers(const void* send, void* receive, bool in_place, std::int64_t input,
                    std::int64_t output);
 
   std::optional<Reducer> reducer_;
@@ -80,7 +80,13 @@ class ScanCall final : public ReduceAllCall {
 
 class ExscanCall final : public ReduceAllCall {
  public:
+  // The output means nothing at rank 0, and may be null.
+  bool take(const Communicator& own, const void* send, void* receive, LargeCount count, Handle type,
+            Handle op, Handle comm);
   int call(const Communicator& own, unisono_request_t* request) override;
+
+ private:
+  Scratch nowhere_;
 };
 
 class ReduceCall final : public ReductionCall {

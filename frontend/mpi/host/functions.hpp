@@ -13,6 +13,7 @@ namespace unisono::mpi {
 using Handle = std::uintptr_t;
 using CopyAttribute = int(Handle, int, void*, void*, void*, int*);
 using DeleteAttribute = int(Handle, int, void*, void*);
+using HandleErrors = void(Handle*, int*, ...);
 using QueryRequest = int(void* extra, void* status);
 using PollRequest = int(void* extra, void* status);
 using WaitForRequests = int(int count, void** extras, double timeout, void* status);
@@ -150,12 +151,16 @@ using CancelRequest = int(void* extra, int is_complete);
   F(Recv_init, (void* buffer, int count, Handle type, int from, int tag, Handle comm, \
                 Handle* request)) \
   F(Comm_split, (Handle comm, int color, int key, Handle* created)) \
+  F(Comm_create_errhandler, (HandleErrors* function, Handle* handler)) \
   F(Comm_set_errhandler, (Handle comm, Handle handler)) \
   F(Status_set_elements, (void* status, Handle type, int count)) \
   F(Status_set_cancelled, (void* status, int flag)) \
   F(Type_size, (Handle type, int* size)) \
   F(Type_create_hindexed, (int count, const int* lengths, const std::ptrdiff_t* displacements, \
                            Handle type, Handle* created)) \
+  F(Type_create_keyval, (CopyAttribute* copy, DeleteAttribute* end, int* keyval, void* extra)) \
+  F(Type_get_attr, (Handle type, int keyval, void* value, int* flag)) \
+  F(Type_set_attr, (Handle type, int keyval, void* value)) \
   F(Type_commit, (Handle* type)) \
   F(Type_dup, (Handle type, Handle* created)) \
   F(Type_free, (Handle* type)) \

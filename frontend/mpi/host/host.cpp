@@ -107,7 +107,6 @@ Constants open_mpi_constants(const Host& host) {
   constants.comm_null = handle("ompi_mpi_comm_null");
   constants.comm_world = handle("ompi_mpi_comm_world");
   constants.comm_self = handle("ompi_mpi_comm_self");
-  constants.errors_return = handle("ompi_mpi_errors_return");
   constants.byte = handle("ompi_mpi_byte");
   constants.float_type = handle("ompi_mpi_float");
   constants.sum = handle("ompi_mpi_op_sum");
@@ -117,6 +116,7 @@ Constants open_mpi_constants(const Host& host) {
   constants.error_in_status = 2;
   constants.error_arg = 13;
   constants.error_type = 3;
+  constants.error_request = 7;
   constants.error_other = 16;
   constants.error_no_mem = 39;
   constants.error_in_status_class = 18;
@@ -129,7 +129,6 @@ Constants mpich_constants() {
   constants.comm_null = 0x04000000;
   constants.comm_world = 0x44000000;
   constants.comm_self = 0x44000001;
-  constants.errors_return = 0x54000001;
   constants.byte = 0x4c00010d;
   constants.float_type = 0x4c00040a;
   constants.sum = 0x58000003;
@@ -141,6 +140,7 @@ Constants mpich_constants() {
   constants.error_in_status = 4;
   constants.error_arg = 12;
   constants.error_type = 3;
+  constants.error_request = 19;
   constants.error_other = 15;
   constants.error_no_mem = 34;
   constants.error_in_status_class = 17;
@@ -154,7 +154,6 @@ Constants standard_constants() {
   constants.comm_null = 0x100;
   constants.comm_world = 0x101;
   constants.comm_self = 0x102;
-  constants.errors_return = 0x143;
   constants.byte = 0x247;
   constants.float_type = 0x210;
   constants.sum = 0x21;
@@ -163,6 +162,7 @@ Constants standard_constants() {
   constants.error_in_status = 2;
   constants.error_arg = 13;
   constants.error_type = 3;
+  constants.error_request = 7;
   constants.error_other = 16;
   constants.error_no_mem = 39;
   constants.error_in_status_class = 19;

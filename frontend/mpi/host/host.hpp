@@ -19,7 +19,6 @@ struct Constants {
   Handle comm_null = 0;
   Handle comm_world = 0;
   Handle comm_self = 0;
-  Handle errors_return = 0;
   Handle byte = 0;
   Handle float_type = 0;
   Handle sum = 0;
@@ -29,7 +28,7 @@ struct Constants {
   std::size_t error_in_status = 0;  // which of them is its MPI_ERROR
   Handle no_type = 0;
   int root = 0;  // MPI_ROOT; only where the MPI may lack functions with large counts
-  int error_arg = 0, error_type = 0, error_other = 0, error_no_mem = 0;
+  int error_arg = 0, error_type = 0, error_request = 0, error_other = 0, error_no_mem = 0;
   int error_in_status_class = 0;
 };
 

@@ -3,6 +3,15 @@
 
 #include "host/host.hpp"
 
+namespace unisono::mpi {
+
+int most_turns() {
+  constexpr int kByOne = 64, kByMany = 3;
+  return host().progress != nullptr ? kByMany : kByOne;
+}
+
+}  // namespace unisono::mpi
+
 namespace unisono::mpi::ours {
 
 #define UNISONO_MPI_PROBE(name, parameters, arguments)                                             \

@@ -6,6 +6,7 @@
 #include <cwchar>
 #include <string>
 
+#include "host/derived.hpp"
 #include "host/host.hpp"
 
 namespace unisono::mpi {
@@ -190,27 +191,14 @@ const Maps& maps() {
 }  // namespace
 
 TypeInfo type_info(Handle type) {
-  const Host& mpi = host();
-  TypeInfo info;
-  const TypeRow* const row = maps().types.find(mpi.handle(type));
+  const TypeRow* const row = maps().types.find(host().handle(type));
   if (row != nullptr && row->group != Group::pair) {  // pairs may have a gap at their end
+    TypeInfo info;
     info.size = info.extent = info.true_extent = row->size;
     info.direct = info.valid = true;
     return info;
   }
-  if (mpi.handle(type) == mpi.constants.no_type) return info;
-  int size = 0;
-  std::ptrdiff_t lower = 0, extent = 0, true_lower = 0, true_extent = 0;
-  if (mpi.Type_size(type, &size) != 0 || size < 0) return info;
-  if (mpi.Type_get_extent(type, &lower, &extent) != 0) return info;
-  if (mpi.Type_get_true_extent(type, &true_lower, &true_extent) != 0) return info;
-  info.size = size;
-  info.extent = extent;
-  info.lower = lower;
-  info.true_lower = true_lower;
-  info.true_extent = true_extent;
-  info.valid = true;
-  return info;
+  return derived_type_info(type);
 }
 
 std::optional<Reduction> find_reduction(Handle type, Handle op) {

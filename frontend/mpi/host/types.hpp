@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The datatypes and operators of MPI, and those of Unisono that equal them. Looking up a predefined
-// one takes a few instructions; for a derived one the host is asked. Any thread, after host().
+// one takes a few instructions; a derived one is in derived.hpp. Any thread, after host().
 #pragma once
 
 #include <cstdint>
