@@ -43,11 +43,21 @@ TEST(HostMpi, NoLauncherInTheFoldersIsAnError) {
 TEST(HostMpi, EachLauncherHandsThePreloadToItsRanks) {
   const HostMpi open_mpi{MpiKind::open_mpi, "/usr/bin/mpirun", "Open MPI 4.1.4"};
   const HostMpi mpich{MpiKind::hydra, "/usr/bin/mpirun", "MPICH 4.0.2"};
-  EXPECT_EQ(launch_command(open_mpi, {{"LD_PRELOAD", "/lib/a.so"}}),
-            (Words{"/usr/bin/mpirun", "-x", "LD_PRELOAD=/lib/a.so"}));
-  EXPECT_EQ(launch_command(mpich, {{"LD_PRELOAD", "/lib/a.so:/lib/tool.so"}, {"TUNE", "/tmp/t"}}),
-            (Words{"/usr/bin/mpirun", "-genv", "LD_PRELOAD", "/lib/a.so:/lib/tool.so", "-genv",
-                   "TUNE", "/tmp/t"}));
+  EXPECT_EQ(launch_command(open_mpi, {{"LD_PRELOAD", "/lib/a.so"}}, {"-n", "2", "a"}),
+            (Words{"/usr/bin/mpirun", "-x", "LD_PRELOAD=/lib/a.so", "-n", "2", "a"}));
+  EXPECT_EQ(
+      launch_command(mpich, {{"LD_PRELOAD", "/lib/a.so:/lib/tool.so"}, {"TUNE", "/tmp/t"}}, {"a"}),
+      (Words{"/usr/bin/mpirun", "-genv", "LD_PRELOAD", "/lib/a.so:/lib/tool.so", "-genv", "TUNE",
+             "/tmp/t", "a"}));
+}
+
+TEST(HostMpi, EachOfSeveralProgramsGetsThePreload) {
+  const HostMpi open_mpi{MpiKind::open_mpi, "mpirun", "Open MPI 4.1.4"};
+  const HostMpi mpich{MpiKind::hydra, "mpirun", "MPICH 4.0.2"};
+  EXPECT_EQ(launch_command(open_mpi, {{"A", "b"}}, {"-n", "1", "x", ":", "-n", "2", "y"}),
+            (Words{"mpirun", "-x", "A=b", "-n", "1", "x", ":", "-x", "A=b", "-n", "2", "y"}));
+  EXPECT_EQ(launch_command(mpich, {{"A", "b"}}, {"x", ":", "y"}),
+            (Words{"mpirun", "-genv", "A", "b", "x", ":", "y"}));
 }
 
 }  // namespace

@@ -96,17 +96,26 @@ Result<std::string> find_drop_in() {
                            (prefix / UNISONO_LIBRARY_FOLDER).string())};
 }
 
-std::vector<std::string> launch_command(const HostMpi& mpi, const base::Environment& variables) {
+std::vector<std::string> launch_command(const HostMpi& mpi, const base::Environment& variables,
+                                        const std::vector<std::string>& arguments) {
   std::vector<std::string> words = {mpi.path};
-  for (const auto& [name, value] : variables) {
-    switch (mpi.kind) {
-      case MpiKind::open_mpi:
-        words.insert(words.end(), {"-x", name + "=" + value});
-        break;
-      case MpiKind::hydra:
-        words.insert(words.end(), {"-genv", name, value});
-        break;
+  const auto add_variables = [&] {
+    for (const auto& [name, value] : variables) {
+      switch (mpi.kind) {
+        case MpiKind::open_mpi:
+          words.insert(words.end(), {"-x", name + "=" + value});
+          break;
+        case MpiKind::hydra:
+          words.insert(words.end(), {"-genv", name, value});
+          break;
+      }
     }
+  };
+  add_variables();
+  for (const std::string& argument : arguments) {
+    words.push_back(argument);
+    // Open MPI's -x holds for one program, up to the colon; the other's holds for all.
+    if (argument == ":" && mpi.kind == MpiKind::open_mpi) add_variables();
   }
   return words;
 }

@@ -26,7 +26,9 @@ base::Result<HostMpi> find_host_mpi(const std::string& search_path);
 // libunisono_mpi.so beside this tool's library folder. Error of code state if it is not there.
 base::Result<std::string> find_drop_in();
 
-// The command up to the caller's arguments. All ranks get the variables.
-std::vector<std::string> launch_command(const HostMpi& mpi, const base::Environment& variables);
+// The command with the caller's arguments. All ranks get the variables, also those of further
+// programs, which stand behind colons.
+std::vector<std::string> launch_command(const HostMpi& mpi, const base::Environment& variables,
+                                        const std::vector<std::string>& arguments);
 
 }  // namespace unisono::tools

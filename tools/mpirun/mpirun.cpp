@@ -111,9 +111,7 @@ Result<int> tune(const HostMpi& mpi, base::Environment variables, const Words& a
   const TimesFile times;
   if (times.path().empty()) return base::system_error("a temporary file", errno);
   variables["UNISONO_MPI_TUNE"] = times.path();
-  Words words = launch_command(mpi, variables);
-  words.insert(words.end(), arguments.begin(), arguments.end());
-  UNISONO_ASSIGN(const int status, run_to_end(words));
+  UNISONO_ASSIGN(const int status, run_to_end(launch_command(mpi, variables, arguments)));
   if (status != 0) return status;
   UNISONO_TRY(keep_times(times.path(), settings));
   return status;
@@ -131,9 +129,7 @@ Result<int> launch(bool tunes, const std::string& profile, const Words& argument
     variables[std::string(base::setting_row(base::Setting::profile).name)] = profile;
   }
   if (tunes) return tune(mpi, variables, arguments);
-  Words words = launch_command(mpi, variables);
-  words.insert(words.end(), arguments.begin(), arguments.end());
-  return become(words);
+  return become(launch_command(mpi, variables, arguments));
 }
 
 int run(const std::string& profile, Words arguments) {
