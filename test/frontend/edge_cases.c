@@ -466,14 +466,51 @@ static void truncated(void) {
   MPI_Comm_free(&comm);
 }
 
-static const Scenario all[] = {{"aliased", aliased},     {"misplaced", misplaced},
-                               {"looks", looks},         {"asked_together", asked_together},
-                               {"truncated", truncated}, {"signatures", signatures},
-                               {"uneven", uneven},       {"in_place", in_place},
-                               {"bottom", bottom},       {"freed_early", freed_early},
-                               {"orders", orders},       {"null_requests", null_requests},
-                               {"wrong", wrong},         {"invalid_at_one", invalid_at_one},
-                               {"no_memory", no_memory}, {"plain", plain}};
+/* A type that is not committed, or elements without a buffer: an error of the MPI, after which the
+ * communicator is as good as before. */
+static void not_committed(void) {
+  MPI_Comm comm;
+  MPI_Datatype type;
+  int class = 0, values[2] = {rank, rank};
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+  EXPECT(sum_of_ranks(comm) == size * (size - 1) / 2);
+  MPI_Type_contiguous(2, MPI_INT, &type);
+  for (int root = 0; root < size; ++root) {
+    MPI_Error_class(MPI_Bcast(values, 1, type, root, comm), &class);
+    EXPECT(class == MPI_ERR_TYPE);
+    EXPECT(sum_of_ranks(comm) == size * (size - 1) / 2);
+  }
+#ifdef MPICH_VERSION /* others read the null buffer */
+  MPI_Error_class(MPI_Bcast(NULL, 1, MPI_INT, 0, comm), &class);
+  EXPECT(class == MPI_ERR_BUFFER);
+  MPI_Error_class(MPI_Allreduce(values, NULL, 1, MPI_INT, MPI_SUM, comm), &class);
+  EXPECT(class == MPI_ERR_BUFFER);
+#endif
+  MPI_Type_commit(&type);
+  EXPECT(MPI_Bcast(values, 1, type, size - 1, comm) == MPI_SUCCESS && values[1] == size - 1);
+  EXPECT(sum_of_ranks(comm) == size * (size - 1) / 2);
+  MPI_Type_free(&type);
+  MPI_Comm_free(&comm);
+}
+
+static const Scenario all[] = {{"aliased", aliased},
+                               {"misplaced", misplaced},
+                               {"looks", looks},
+                               {"asked_together", asked_together},
+                               {"truncated", truncated},
+                               {"signatures", signatures},
+                               {"uneven", uneven},
+                               {"in_place", in_place},
+                               {"bottom", bottom},
+                               {"freed_early", freed_early},
+                               {"orders", orders},
+                               {"null_requests", null_requests},
+                               {"wrong", wrong},
+                               {"invalid_at_one", invalid_at_one},
+                               {"no_memory", no_memory},
+                               {"plain", plain},
+                               {"not_committed", not_committed}};
 
 int main(int argc, char** argv) {
   start_scenarios(&argc, &argv);

@@ -513,32 +513,81 @@ static void sparse(void) {
   }
 }
 
-/* A type that is not committed, or elements without a buffer: an error of the MPI, after which the
- * communicator is as good as before. */
-static void not_committed(void) {
-  MPI_Comm comm;
-  MPI_Datatype type;
-  int class = 0, values[2] = {rank, rank};
-  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
-  MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
-  EXPECT(sum_of_ranks(comm) == triangle(size));
-  MPI_Type_contiguous(2, MPI_INT, &type);
-  for (int root = 0; root < size; ++root) {
-    MPI_Error_class(MPI_Bcast(values, 1, type, root, comm), &class);
-    EXPECT(class == MPI_ERR_TYPE);
-    EXPECT(sum_of_ranks(comm) == triangle(size));
+/* Long blocks of which each rank knows its own lengths, in one direction or both; blocking or not.
+ * Rank a sends rank b kLong * ((a + b + turn) % 3) ints, and from turn 3 on nothing upwards. */
+static int long_count(int from, int to, int turn) {
+  enum { kLong = 30000 };
+  return turn >= 3 && from < to ? 0 : kLong * ((from + to + turn) % 3);
+}
+static int long_word(int from, int to, int i) { return 1000003 * from + 1009 * to + i; }
+static void long_blocks(void) {
+  enum { kMost = 60100 };
+  int* const in = malloc((size_t)(size * kMost) * sizeof(int));
+  int* const out = malloc((size_t)(size * kMost) * sizeof(int));
+  int counts[4][16], bytes[16];
+  MPI_Datatype types[16];
+  MPI_Request request;
+  EXPECT(size <= 16);
+  for (int r = 0; r < size; ++r) {
+    counts[2][r] = r * kMost, bytes[r] = r * kMost * (int)sizeof(int), types[r] = MPI_INT;
+    for (int i = 0; i < kMost; ++i) in[r * kMost + i] = long_word(rank, r, i);
   }
-#ifdef MPICH_VERSION /* others read the null buffer */
-  MPI_Error_class(MPI_Bcast(NULL, 1, MPI_INT, 0, comm), &class);
-  EXPECT(class == MPI_ERR_BUFFER);
-  MPI_Error_class(MPI_Allreduce(values, NULL, 1, MPI_INT, MPI_SUM, comm), &class);
-  EXPECT(class == MPI_ERR_BUFFER);
-#endif
-  MPI_Type_commit(&type);
-  EXPECT(MPI_Bcast(values, 1, type, size - 1, comm) == MPI_SUCCESS && values[1] == size - 1);
-  EXPECT(sum_of_ranks(comm) == triangle(size));
-  MPI_Type_free(&type);
-  MPI_Comm_free(&comm);
+  for (int turn = 0; turn < 6; ++turn) {
+    for (int r = 0; r < size; ++r) {
+      counts[0][r] = long_count(rank, r, turn), counts[1][r] = long_count(r, rank, turn);
+    }
+    for (int way = 0; way < 3; ++way) {
+      for (int i = 0; i < size * kMost; ++i) out[i] = -1;
+      if (way == 0) {
+        MPI_Alltoallv(in, counts[0], counts[2], MPI_INT, out, counts[1], counts[2], MPI_INT,
+                      MPI_COMM_WORLD);
+      } else if (way == 1) {
+        MPI_Ialltoallv(in, counts[0], counts[2], MPI_INT, out, counts[1], counts[2], MPI_INT,
+                       MPI_COMM_WORLD, &request);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+      } else {
+        MPI_Alltoallw(in, counts[0], bytes, types, out, counts[1], bytes, types, MPI_COMM_WORLD);
+      }
+      for (int i = 0; i < size * kMost; ++i) {
+        const int from = i / kMost, at = i % kMost;
+        EXPECT(out[i] == (at < counts[1][from] ? long_word(from, rank, at) : -1));
+      }
+    }
+    const int root = turn % size, own = long_count(rank, root, turn);
+    for (int r = 0; r < size; ++r) counts[3][r] = long_count(r, root, turn);
+    for (int way = 0; way < 3; ++way) {
+      const int is_in_place = way == 2 && rank == root;
+      int* const block = in + root * kMost;
+      for (int i = 0; i < size * kMost; ++i) out[i] = -1;
+      if (is_in_place) memcpy(out + root * kMost, block, (size_t)own * sizeof(int));
+      if (way == 1) {
+        MPI_Igatherv(block, own, MPI_INT, out, counts[3], counts[2], MPI_INT, root, MPI_COMM_WORLD,
+                     &request);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+      } else {
+        MPI_Gatherv(is_in_place ? MPI_IN_PLACE : block, own, MPI_INT, out, counts[3], counts[2],
+                    MPI_INT, root, MPI_COMM_WORLD);
+      }
+      for (int i = 0; rank == root && i < size * kMost; ++i) {
+        const int from = i / kMost, at = i % kMost;
+        EXPECT(out[i] == (at < counts[3][from] ? long_word(from, root, at) : -1));
+      }
+      /* And back, to where they came from. */
+      memset(block, 0, (size_t)own * sizeof(int));
+      if (way == 1) {
+        MPI_Iscatterv(out, counts[3], counts[2], MPI_INT, block, own, MPI_INT, root, MPI_COMM_WORLD,
+                      &request);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+      } else {
+        MPI_Scatterv(out, counts[3], counts[2], MPI_INT, is_in_place ? MPI_IN_PLACE : block, own,
+                     MPI_INT, root, MPI_COMM_WORLD);
+      }
+      if (is_in_place) memcpy(block, out + root * kMost, (size_t)own * sizeof(int));
+      for (int i = 0; i < own; ++i) EXPECT(block[i] == long_word(rank, root, i));
+    }
+  }
+  free(in);
+  free(out);
 }
 
 static const Scenario all[] = {{"made_meanwhile", made_meanwhile},
@@ -555,7 +604,7 @@ static const Scenario all[] = {{"made_meanwhile", made_meanwhile},
                                {"cancelled", cancelled},
                                {"no_place", no_place},
                                {"sparse", sparse},
-                               {"not_committed", not_committed},
+                               {"long_blocks", long_blocks},
                                {"between_groups", between_groups},
                                {"ten_thousand", ten_thousand}};
 

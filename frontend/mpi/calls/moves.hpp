@@ -3,6 +3,8 @@
 // give different types of the same signature, so the type cannot decide.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <optional>
 
 #include "calls/buffers.hpp"
@@ -141,6 +143,9 @@ class GathervCall final : public Move {
   int call(const Communicator& own, unisono_request_t* request) override;
 
  private:
+  // Whether two ranks move one long block, as a broadcast; then the root's own block is copied.
+  bool copies_own(const Communicator& own) const;
+
   int root_ = 0;
 };
 
@@ -156,10 +161,24 @@ class ScattervCall final : public Move {
   int call(const Communicator& own, unisono_request_t* request) override;
 
  private:
+  bool copies_own(const Communicator& own) const;  // as of GathervCall
+
   int root_ = 0;
 };
 
-class AlltoallvCall final : public Move {
+// Alltoallv and alltoallw, which as bytes are the same.
+class PairMove : public Move {
+ public:
+  int call(const Communicator& own, unisono_request_t* request) override;
+
+ private:
+  bool set_exchange(const Communicator& own);
+
+  std::byte* base_ = nullptr;
+  std::array<std::int64_t, 2> lengths_{}, places_{};  // of the blocks that two ranks exchange
+};
+
+class AlltoallvCall final : public PairMove {
  public:
   bool take(const Communicator& own, const void* send, Integers send_counts,
             Integers send_displacements, Handle send_type, void* receive, Integers receive_counts,
@@ -168,10 +187,9 @@ class AlltoallvCall final : public Move {
   static std::int64_t block_bytes(const Ranks& own, const void* send, Integers send_counts,
                                   Integers, Handle send_type, void*, Integers receive_counts,
                                   Integers, Handle receive_type, Handle);
-  int call(const Communicator& own, unisono_request_t* request) override;
 };
 
-class AlltoallwCall final : public Move {
+class AlltoallwCall final : public PairMove {
  public:
   // The types are arrays of the program's.
   bool take(const Communicator& own, const void* send, Integers send_counts,
@@ -182,7 +200,6 @@ class AlltoallwCall final : public Move {
   static std::int64_t block_bytes(const Ranks& own, const void* send, Integers send_counts,
                                   Integers, const void* send_types, void*, Integers receive_counts,
                                   Integers, const void* receive_types, Handle);
-  int call(const Communicator& own, unisono_request_t* request) override;
 };
 
 }  // namespace unisono::mpi
