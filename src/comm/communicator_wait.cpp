@@ -12,6 +12,13 @@ namespace {
 // A rank can wait for one descriptor beside its own; for others it looks so often.
 constexpr std::int64_t kManyDescriptorsNs = base::kMillisecond;
 
+// From here on the operations are seen to wait.
+void note_waits(const OperationQueue& queue, std::int64_t now_ns) {
+  for (Pending* const pending : queue.active()) {
+    if (pending->started_ns == 0) pending->started_ns = now_ns;
+  }
+}
+
 }  // namespace
 
 bool CommunicatorWait::sleeps_at_once() const {
@@ -78,6 +85,8 @@ bool CommunicatorWait::sleep_once(const engine::SleepTarget& target) {
       woken |= c->queue_.credit_blocked() && !credit;
     }
     if (!woken) {
+      const std::int64_t now = base::now_ns();
+      for (const Communicator* c : communicators_) note_waits(c->queue_, now);
       ++communicators_.front()->statistics_.sleeps;
       woken = sleep.sleep(target.limit_ns, target.descriptor);
     }

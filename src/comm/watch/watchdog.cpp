@@ -9,6 +9,7 @@
 
 #include "base/clock.hpp"
 #include "comm/nic/nic_engine.hpp"
+#include "comm/watch/thorough_look.hpp"
 
 namespace unisono::comm {
 namespace {
@@ -16,10 +17,15 @@ namespace {
 using base::Code;
 using select::EngineKind;
 
-constexpr std::int64_t kThoroughlyEveryNs = 10 * base::kMillisecond;
-
 bool is_in_nic(const engine::Operation& operation) {
   return operation.plan->engine == EngineKind::nic;
+}
+
+// When the oldest operation was first seen to wait. A wait for something else has no beginning.
+std::int64_t longest_wait_from_ns(const OperationQueue& queue, std::int64_t now_ns) {
+  if (queue.active().empty()) return 0;
+  const std::int64_t started_ns = queue.active().front()->started_ns;
+  return started_ns == 0 ? now_ns : started_ns;
 }
 
 }  // namespace
@@ -62,7 +68,7 @@ void Watchdog::look_at_alarm() {
 
 void Watchdog::examine_after_sleep() {
   const std::int64_t now = base::now_ns();
-  const bool due = now - examined_ns_ > kThoroughlyEveryNs;
+  const bool due = is_thorough_look_due(now, examined_ns_, longest_wait_from_ns(queue_, now));
   if (due) examined_ns_ = now;
   examine(due);
 }
@@ -155,6 +161,9 @@ bool Watchdog::examine_ends() {
 
 // A rank that is stopped for good is declared lost, which raises an event.
 void Watchdog::examine_stops() {
+  const std::int64_t now = base::now_ns();
+  const std::int64_t limit = members_.job().settings().time_ns(base::Setting::detect_timeout);
+  if (!may_look_at_processes(now, limit, longest_wait_from_ns(queue_, now))) return;
   const auto waits_for = [this](int rank) {
     return std::ranges::any_of(queue_.active(), [rank](const Pending* pending) {
       return !pending->operation.engine->completed_by(pending->operation, rank);
