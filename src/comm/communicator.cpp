@@ -121,10 +121,10 @@ Communicator::~Communicator() {
         {.index = queue_.next_index(), .has_failed = has_failed, .has_shrunk = shrink_ != nullptr},
         targets, job_.network());
   }
-  queue_.give_back_stranded();
   if (shrink_ != nullptr) shrink_->give_back_unused();
   Reservations(members_, segment_).give_back_failed();
   const bool last_here = segment_.count_end(absent_, has_failed);
+  queue_.release_staging(last_here && members_.on_one_host());
   if (!members_.on_one_host()) {
     // Before the first operation, no packet can be under way that would reach a newer communicator.
     segment_.leave(last_here, has_failed && queue_.next_index() != 0, !is_world_);

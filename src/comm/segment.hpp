@@ -43,6 +43,7 @@ struct SegmentHeader {
   // Bits of the size classes whose receive buffers are real memory, on one host.
   std::atomic<std::uint32_t> prepared;
   std::atomic<std::uint64_t> next_sequence;
+  std::atomic<std::int64_t> first_stranded;  // of this host's members (StrandedBlocks)
 };
 
 // The leader's message to the members of a new communicator.

@@ -21,6 +21,7 @@ constexpr std::array<ConstantRow, kConstantCount> kRows = {{
     {Constant::single_copy_from, "single_copy_from", Quantity::bytes, "from here on one copy is faster than two through buffers, if each rank has a core and nothing is reduced"},
     {Constant::exchanged_whole, "exchanged_whole", Quantity::bytes, "up to here two hosts exchange whole vectors to reduce them; longer ones in halves, in two steps"},
     {Constant::pulled_from, "pulled_from", Quantity::bytes, "from here on messages of a call with single copies are read from their sender's memory; shorter ones are copied"},
+    {Constant::staged_up_to, "staged_up_to", Quantity::bytes, "up to so many bytes of a call with local counts go through shared memory; the rest is read from its sender's memory"},
     {Constant::referred_from, "referred_from", Quantity::bytes, "from here on a message of a reduction in memory that all ranks share is read where it is"},
     {Constant::referred_in_place_from, "referred_in_place_from", Quantity::bytes, "the same where input and output are one buffer"},
     {Constant::nic_broadcast, "nic_broadcast", Quantity::bytes, "up to here a broadcast is faster in the NIC path than one multicast of a host process"},

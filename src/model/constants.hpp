@@ -24,6 +24,7 @@ enum class Constant : std::uint8_t {
   single_copy_from,
   exchanged_whole,
   pulled_from,
+  staged_up_to,
   referred_from,
   referred_in_place_from,
   nic_broadcast,
@@ -36,7 +37,7 @@ enum class Constant : std::uint8_t {
   nic_joined_per_byte,
   nic_step,
 };
-inline constexpr int kConstantCount = 24;
+inline constexpr int kConstantCount = 25;
 
 enum class Quantity : std::uint8_t { bytes, ranks, time, time_per_byte };
 

@@ -248,6 +248,8 @@ class ProgramMaker {
                      .output = output_layout(shape_),
                      .geometry = bulk(),
                      .pull = context_.pull,
+                     .staged_up_to = limit(model::Constant::staged_up_to),
+                     .pull_from = context_.single_copy_from,
                      .in_place = call_.in_place,
                      .hosts = context_.hosts};
     if (how.hosts.given() && longest_block(how) < kLeastShare) {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <utility>
 
 #include "base/clock.hpp"
 #include "plan/call.hpp"
@@ -38,12 +39,8 @@ OperationQueue::OperationQueue(const Members& members, Segment& segment)
       helping_({machine_, segment.lanes()}),
       engines_{&inline_, &helping_, nullptr},
       remote_calls_(members.job().memory().at(0), segment.offset() + segment.layout().calls,
-                    members.rank(), segment.mark()) {}
-
-void OperationQueue::give_back_stranded() {
-  for (const auto& [offset, bytes] : stranded_) members_.job().memory().release(offset, bytes);
-  stranded_.clear();
-}
+                    members.rank(), segment.mark()),
+      staging_(members.job().memory(), segment.header().first_stranded) {}
 
 void OperationQueue::note_call(std::uint64_t index) {
   if (machine_.router.leads_elsewhere()) [[unlikely]] {
@@ -63,12 +60,13 @@ void OperationQueue::start(const plan::Plan& plan, const void* input, void* outp
   operation.index = next_index_++;
   operation.engine = engines_[static_cast<std::size_t>(plan.engine)];
   history_ = (history_ ^ plan.digest) * 0x9e3779b97f4a7c15U;
-  const engine::Launch launch{
-      .input = input,
-      .output = output,
-      .index = operation.index,
-      .history = history(),
-      .staging = pending.staging != 0 ? members_.job().memory().at(pending.staging) : nullptr};
+  const engine::Launch launch{.input = input,
+                              .output = output,
+                              .index = operation.index,
+                              .history = history(),
+                              .staging = pending.staging.offset != 0
+                                             ? members_.job().memory().at(pending.staging.offset)
+                                             : nullptr};
   // A rank that finds another digest than its own looks for the call's record, so that comes first.
   // The NIC engine has none, and may send at once.
   if (plan.engine == select::EngineKind::inline_) [[likely]] {
@@ -84,26 +82,18 @@ void OperationQueue::start(const plan::Plan& plan, const void* input, void* outp
 }
 
 Status OperationQueue::stage(const plan::Plan& plan, Pending& pending) {
-  const std::int64_t bytes = plan.staging_bytes;
-  memory::JobMemory& memory = members_.job().memory();
-  UNISONO_ASSIGN(const std::int64_t offset, memory.allocate(bytes));
-  if (Status ready = memory.commit(offset, bytes, "blocks that others will fetch"); !ready) {
-    memory.release(offset, bytes);
-    return ready;
-  }
-  pending.staging = offset;
+  UNISONO_ASSIGN(pending.staging, staging_.take(plan.staging_bytes));
   return base::success();
 }
 
 void OperationQueue::give_back_staging(Pending& pending) {
-  if (pending.staging == 0) return;
-  const std::int64_t bytes = pending.operation.plan->staging_bytes;
+  const Staging::Block block = std::exchange(pending.staging, {});
+  if (block.offset == 0) return;
   if (pending.state == Pending::State::failed) {
-    stranded_.emplace_back(pending.staging, bytes);
+    staging_.strand(block);
   } else {
-    members_.job().memory().release(pending.staging, bytes);
+    staging_.give_back(block);
   }
-  pending.staging = 0;
 }
 
 void OperationQueue::finish_extras(Pending& pending) {

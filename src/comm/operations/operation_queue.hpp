@@ -12,6 +12,7 @@
 
 #include "comm/members.hpp"
 #include "comm/operations/remote_calls.hpp"
+#include "comm/operations/staging.hpp"
 #include "comm/segment.hpp"
 #include "engine/engine.hpp"
 #include "profile/profile.hpp"
@@ -37,7 +38,7 @@ struct Pending {
   // Only if the plan is recorded: when it was called, and when its rank found nothing to do (0:
   // never, or not known).
   std::int64_t begun_ns = 0, waits_from_ns = 0;
-  std::int64_t staging = 0;         // of the plan's staging_bytes in job memory; 0: none
+  Staging::Block staging;           // of the plan's staging_bytes
   OperationQueue* queue = nullptr;  // the queue that holds it; null: none
 };
 
@@ -111,9 +112,12 @@ class OperationQueue {
   const engine::Machine& machine() const { return machine_; }
   // Informs members on other hosts of this rank's progress, before it leaves.
   void publish_progress();
-  // At the end of the communicator: the staging of operations that failed, which others may still
-  // have read.
-  void give_back_stranded();
+  // At the end of the communicator. The last member also releases what failed operations of all
+  // members have left. Between hosts nobody knows who is the last, so that stays.
+  void release_staging(bool by_last_member) {
+    staging_.release_spare();
+    if (by_last_member) staging_.stranded().release_all();
+  }
 
   const Counts& counts() const { return counts_; }
 
@@ -151,8 +155,7 @@ class OperationQueue {
   std::uint64_t next_index_ = 0;
   std::uint64_t history_ = 1;  // of all calls so far
   RemoteCalls remote_calls_;
-  // Staging of operations that failed: others may still read it.
-  std::vector<std::pair<std::int64_t, std::int64_t>> stranded_;  // offset, bytes
+  Staging staging_;
 };
 
 template <class Stuck>

@@ -91,9 +91,17 @@ class LocalBinder {
       step.bytes = length;
     } else {
       offered_to_.push_back(target.peer);
-      if (!options_.pull || !stays(schedule_, id, shared())) step.left = stage(op.left, length);
+      if (!prefers_pull(length) || !stays(schedule_, id, shared()))
+        step.left = stage(op.left, length);
     }
     program_.steps.push_back(step);
+  }
+
+  // Whether an advertised message should stay where it is.
+  bool prefers_pull(std::int64_t length) const {
+    if (!options_.pull) return false;
+    if (options_.pull_from >= 0) return length >= options_.pull_from;
+    return program_.staging_bytes + length > options_.staged_up_to;
   }
 
   std::optional<schedule::InPlace> shared() const {

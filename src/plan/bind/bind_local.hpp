@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Binds a schedule with local counts (gatherv, scatterv, alltoallv). Others' buffers cannot be laid
 // out from their schedules, so all have the same layout: slot s has line s and an equal share of
-// the data area. Longer messages are advertised: from the caller's memory if it may be pulled and
-// stays unchanged, else from staging in job memory. A receiver on another host gets them from there
-// through its own share. Every message has its length beside its flag. Control path; pure; any
-// thread.
+// the data area. Longer messages are advertised: some from staging in job memory, which two copies
+// of the processor read and write faster than one of the kernel. The others from the caller's
+// memory if it may be pulled and stays unchanged, else from staging, too. A receiver on another
+// host gets them from there through its own share. Every message has its length beside its flag.
+// Control path; pure; any thread.
 #pragma once
 
 #include "plan/bind/bind.hpp"
@@ -15,9 +16,11 @@ namespace unisono::plan {
 
 struct LocalOptions {
   std::int64_t element_bytes = 1;
-  BufferLayout input, output;  // each block in one piece
-  WindowGeometry geometry;     // at least 2 lines a rank
-  bool pull = false;           // ranks can read each other's memory
+  BufferLayout input, output;     // each block in one piece
+  WindowGeometry geometry;        // at least 2 lines a rank
+  bool pull = false;              // ranks can read each other's memory
+  std::int64_t staged_up_to = 0;  // bytes of advertised messages that need not be pulled
+  std::int64_t pull_from = -1;    // instead: the shortest message that is pulled; negative: unset
   bool in_place = false;
   topology::HostMap hosts{};  // as BindOptions::hosts
 };

@@ -16,16 +16,22 @@ using schedule::Collective;
 
 constexpr WindowGeometry kGeometry{.ranks = 4, .channels = 2, .lines = 24, .data_bytes = 4096};
 
-Program bind_alltoall(int rank, std::int64_t length, bool pull, bool in_place) {
+Program bind_alltoall(int rank, std::int64_t length, LocalOptions options) {
   const std::vector<std::int64_t> counts(4, length);
   schedule::Shape shape;
   shape.collective = Collective::alltoall;
   shape.ranks = 4;
   shape.blocks = *Blocks::of_pairs_of(rank, counts, counts);
   const auto* row = algorithm::find(shape.collective, "linear");
-  return bind_local(
-      *algorithm::build(*row, shape, {}, rank),
-      {.input = {}, .output = {}, .geometry = kGeometry, .pull = pull, .in_place = in_place});
+  options.geometry = kGeometry;
+  return bind_local(*algorithm::build(*row, shape, {}, rank), options);
+}
+
+Program bind_alltoall(int rank, std::int64_t length, bool pull, bool in_place) {
+  LocalOptions options;
+  options.pull = pull;
+  options.in_place = in_place;
+  return bind_alltoall(rank, length, options);
 }
 
 std::int64_t count_of(const Program& program, StepKind kind) {
@@ -93,6 +99,34 @@ TEST(BindLocal, WhatMayNotBePulledOrWillBeOverwrittenIsStaged) {
       EXPECT_EQ(step.left.space, Space::staging);
     }
   }
+}
+
+std::int64_t staged_offers(const Program& program) {
+  return std::ranges::count_if(program.steps, [](const Step& step) {
+    return step.kind == StepKind::offer && step.left.space == Space::staging;
+  });
+}
+
+TEST(BindLocal, SoManyBytesAreStagedAndTheRestIsPulled) {
+  LocalOptions options;
+  options.pull = true;
+  options.staged_up_to = 2 * 1088;
+  const Program some = bind_alltoall(1, 1025, options);
+  EXPECT_EQ(count_of(some, StepKind::offer), 3);
+  EXPECT_EQ(staged_offers(some), 2);
+  EXPECT_EQ(some.staging_bytes, 2 * 1088);
+  EXPECT_EQ(staged_offers(bind_alltoall(1, 3000, options)), 0) << "not even one fits";
+}
+
+TEST(BindLocal, ASettingSaysFromWhereOnMessagesArePulled) {
+  LocalOptions options;
+  options.pull = true;
+  options.staged_up_to = 1 << 20;
+  options.pull_from = 2000;
+  EXPECT_EQ(staged_offers(bind_alltoall(1, 1999, options)), 3);
+  EXPECT_EQ(staged_offers(bind_alltoall(1, 2000, options)), 0);
+  options.pull = false;
+  EXPECT_EQ(staged_offers(bind_alltoall(1, 2000, options)), 3) << "where they cannot be pulled";
 }
 
 TEST(BindLocal, EveryMessageHasItsLengthNoted) {
