@@ -46,6 +46,8 @@ constexpr int kSmallChannels = 64;
 constexpr int kMiddleChannels = 32;
 constexpr int kFewMiddleChannels = 16;
 constexpr int kBulkChannels = 8;
+// With two, a rank informs all others in every call.
+constexpr int kEnoughBulkChannels = 4;
 constexpr int kLeader = 0;
 
 std::int64_t round_up(std::int64_t bytes, std::int64_t unit) {
@@ -145,13 +147,18 @@ plan::WindowGeometry plan_middle(int ranks, std::int64_t lines, std::int64_t sha
 }
 
 // Where memory is short there are fewer slot indexes, and the windows stay as long as they are.
-// With windows of half the length, long messages at 4x2 took up to twice as long.
-plan::WindowGeometry plan_bulk(int ranks, std::int64_t lines, std::int64_t share,
+// With windows of half the length, long messages at 4x2 took up to twice as long. `most`: may be
+// taken for enough slot indexes.
+plan::WindowGeometry plan_bulk(int ranks, std::int64_t lines, std::int64_t share, std::int64_t most,
                                bool has_streams) {
   std::int64_t window = has_streams ? kStreamWindow : kBulkWindow;
   lines += kPieceLines;
-  const int channels =
-      fitting_channels(kBulkChannels, window + lines * plan::kLineBytes, ranks, share);
+  const std::int64_t whole = window + lines * plan::kLineBytes;
+  int channels = fitting_channels(kBulkChannels, whole, ranks, share);
+  if (channels < kEnoughBulkChannels && kEnoughBulkChannels * whole * ranks <= most) {
+    channels = kEnoughBulkChannels;
+    share = most;
+  }
   while (window > kLeastBulkWindow && window * channels * ranks > share) window /= 2;
   return {.ranks = ranks, .channels = channels, .lines = lines, .data_bytes = window};
 }
@@ -162,14 +169,17 @@ SegmentLayout plan_segment(int ranks, const base::Settings& settings, Links link
   SegmentLayout g{};
   g.streams = links == Links::streams;
   const std::int64_t lines = 2 * ranks + kSpareLines;
-  std::int64_t share = settings.bytes(base::Setting::buffers) / 2;
-  g.windows[SizeClass::bulk] = plan_bulk(ranks, lines, share, g.streams);
+  const std::int64_t whole = settings.bytes(base::Setting::buffers);
+  const std::int64_t share = whole / 2;
   g.windows[SizeClass::small] = plan_small(ranks, lines, share, settings);
   // The middle class gets what small messages leave.
-  share -= g.windows[SizeClass::small].windows_bytes();
+  const std::int64_t small = g.windows[SizeClass::small].windows_bytes();
   g.windows[SizeClass::middle] = links == Links::none
                                      ? plan::WindowGeometry{.ranks = ranks, .lines = 0}
-                                     : plan_middle(ranks, lines, share);
+                                     : plan_middle(ranks, lines, share - small);
+  const std::int64_t left = whole - small - g.windows[SizeClass::middle].windows_bytes();
+  const std::int64_t most = links == Links::none ? share : left;
+  g.windows[SizeClass::bulk] = plan_bulk(ranks, lines, share, most, g.streams);
 
   std::int64_t end = round_up(static_cast<std::int64_t>(sizeof(SegmentHeader)), 4096);
   const auto place = [&end](std::int64_t bytes) {

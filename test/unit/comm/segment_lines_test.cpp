@@ -74,5 +74,22 @@ TEST(SegmentLines, SufficeForEveryAlgorithmWithAnyParameters) {
   }
 }
 
+// Credit: between hosts a rank informs the others after each half of the slot indexes.
+TEST(SegmentSlots, LongCallsOfSomeHostsAreNotEachFollowedByCredit) {
+  const base::Settings settings;
+  for (int ranks = 2; ranks <= 8; ++ranks) {
+    SCOPED_TRACE(ranks);
+    const SegmentLayout layout = plan_segment(ranks, settings, Links::streams);
+    std::int64_t bytes = 0;
+    for (const plan::SizeClass size : plan::kSizeClasses) {
+      bytes += layout.windows[size].windows_bytes();
+    }
+    const plan::WindowGeometry& bulk = layout.windows[plan::SizeClass::bulk];
+    EXPECT_GE(bulk.channels, 4);
+    EXPECT_EQ(bulk.data_bytes, 1024 * 1024);
+    EXPECT_LE(bytes, settings.bytes(base::Setting::buffers));
+  }
+}
+
 }  // namespace
 }  // namespace unisono::comm::segment_lines_test
