@@ -64,6 +64,8 @@ constexpr std::string_view kSources = R"(
 - Hoefler, Mehlan, Mietke and Rehm. *Fast Barrier Synchronization for InfiniBand.* IPDPS 2006.
 - Jeaugey. *PAT: a new algorithm for all-gather and reduce-scatter operations at scale.*
   arXiv 2506.20252, 2025.
+- Kandalla, Subramoni, Santhanaraman, Koop and Panda. *Designing Multi-leader-based Allgather
+  Algorithms for Multi-core Clusters.* IPDPS Workshops 2009.
 - Kielmann, Hofman, Bal, Plaat and Bhoedjang. *MagPIe: MPI's Collective Communication Operations for
   Clustered Wide Area Systems.* PPoPP 1999.
 - Kini. *Efficient Collective Communication using RDMA and Multicast Operations for

@@ -105,6 +105,7 @@ class TwoLevel : public testing::TestWithParam<bool> {
   static std::vector<algorithm::Parameters> choices_of(const Algorithm& row, const Shape& shape) {
     std::vector<algorithm::Parameters> all;
     algorithm::Parameters parameters = algorithm::default_parameters(row, shape);
+    if (row.parameters.empty()) return {parameters};
     const bool has_choice = row.parameters.size() > 1 && !row.parameters[1].names.empty();
     for (int inner = 0; inner <= row.parameters[0].high; ++inner) {
       parameters.values[0] = inner;

@@ -4,7 +4,7 @@
 
 namespace unisono::algorithm::alltoall {
 
-Build two_level, linear, pairwise, bruck, kbruck;
+Build two_level, multi_leader, linear, pairwise, bruck, kbruck;
 
 namespace {
 
@@ -70,6 +70,18 @@ constexpr Algorithm kRows[] = {
      .uses_hosts = true,
      .parameters = kTwoLevel,
      .build = two_level},
+    {.name = "multi-leader",
+     .collective = Collective::alltoall,
+     .idea =
+         "one message from each host to each other, as two-level; each rank leads for some hosts",
+     .source = "Kandalla, Subramoni, Santhanaraman, Koop and Panda 2009",
+     .steps = "3; 1 on one host",
+     .bytes = "(P-1) m; at a leader of l hosts of k ranks 2 (k-1) k l m more at the most",
+     .wins = "several hosts with several ranks each, with a core for each rank; medium blocks",
+     .keeps_order = true,
+     .uses_hosts = true,
+     .parameters = {},
+     .build = multi_leader},
 };
 
 }  // namespace

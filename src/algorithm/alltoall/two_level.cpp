@@ -16,57 +16,12 @@
 // for other hosts, or come from there.
 // Source: Kielmann, Hofman, Bal, Plaat and Bhoedjang, PPoPP 1999; Bruck et al., IEEE TPDS 8(11),
 // 1997, for the combining of blocks.
-#include <algorithm>
-
-#include "algorithm/block_run.hpp"
 #include "algorithm/two_level.hpp"
+#include "algorithm/alltoall/packing.hpp"
 
 namespace unisono::algorithm::alltoall {
 
 namespace {
-
-struct Move {
-  Range target, source;
-};
-
-// Joins adjacent moves that stay adjacent, and drops empty ones.
-std::vector<Move> joined(const std::vector<Move>& moves) {
-  std::vector<Move> runs;
-  for (const Move& move : moves) {
-    if (move.source.count == 0) continue;
-    if (!runs.empty() && follows(runs.back().source, move.source) &&
-        follows(runs.back().target, move.target)) {
-      runs.back().source.count += move.source.count;
-      runs.back().target.count += move.target.count;
-    } else {
-      runs.push_back(move);
-    }
-  }
-  return runs;
-}
-
-// The sources one after another, as one value: itself if it is in one piece, or in scratch memory.
-Value packed(Builder& b, const std::vector<Range>& sources, const std::vector<OpId>& after) {
-  std::int64_t count = 0;
-  for (const Range& source : sources) count += source.count;
-  std::vector<Move> moves;
-  for (Range rest = schedule::scratch(0, count); const Range& source : sources) {
-    moves.push_back({first_of(rest, source.count), source});
-    rest = behind(rest, source.count);
-  }
-  const std::vector<Move> runs = joined(moves);
-  if (runs.size() == 1 && after.size() <= 1) {
-    return {runs[0].source, after.empty() ? Builder::kNone : after[0]};
-  }
-  const Range whole = b.scratch(count);
-  OpId copied = Builder::kNone;
-  for (const Move& run : runs) {
-    copied =
-        b.copy(first_of(behind(whole, run.target.offset), run.target.count), run.source, {copied});
-    for (const OpId before : after) b.also_after(before);
-  }
-  return {whole, copied};
-}
 
 class TwoLevel {
  public:
@@ -242,10 +197,7 @@ class TwoLevel {
     for (std::size_t i = 0; const schedule::Block& block : received_outside(rank_)) {
       moves.push_back({output(block), sources[i++]});
     }
-    for (const Move& run : joined(moves)) {
-      b_.copy(run.target, run.source);
-      for (const OpId before : after) b_.also_after(before);
-    }
+    copy_all(b_, moves, after);
   }
 
   // A rank's blocks for those of other hosts, and from them, in the order of hosts.

@@ -244,6 +244,7 @@ Formulas alltoall_formulas() {
           {"kbruck",
            {tree_steps, [](const Case& c) { return c.n * c.p * (c.k - 1) * tree_steps(c) / c.k; },
             full_tree}},
+          {"multi-leader", {one_step, all_other_blocks, always}},
           {"two-level", {one_step, all_other_blocks, always}}};
 }
 

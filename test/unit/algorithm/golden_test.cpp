@@ -98,7 +98,7 @@ TEST(Golden, EveryFileBelongsToARow) {
     pictures += extension == ".dot";
     EXPECT_TRUE(extension == ".txt" || extension == ".dot") << entry.path();
   }
-  const std::size_t variants = 1 + 3 + 3;  // ordered; unequal alltoall, many_to_many
+  const std::size_t variants = 1 + 4 + 3;  // ordered; unequal alltoall, many_to_many
   EXPECT_EQ(texts, table().size() + variants);
   EXPECT_EQ(pictures, table().size());
 }

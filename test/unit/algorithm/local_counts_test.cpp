@@ -69,7 +69,8 @@ TEST(UnequalBlocks, AreRefusedWithTheRowsThatTakeThem) {
   shape.blocks = *Blocks::of_pairs(2, {1, 2, 3, 4});
   EXPECT_EQ(
       why_illegal(*bruck, shape, {}),
-      "alltoall bruck needs blocks of equal length; choose one of: linear, pairwise, two-level");
+      "alltoall bruck needs blocks of equal length; choose one of: linear, pairwise, two-level, "
+      "multi-leader");
   shape.count = 3;
   EXPECT_EQ(why_illegal(*bruck, shape, {}),
             "alltoall bruck: a count beside the counts of blocks: leave it at 0");
