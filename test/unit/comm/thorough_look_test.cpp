@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-namespace unisono::comm {
+namespace unisono::comm::thorough_look_test {
 namespace {
 
 constexpr std::int64_t kLong = base::kSecond, kShort = base::kMillisecond, kNow = 100 * kLong;
@@ -33,4 +33,4 @@ TEST(ThoroughLook, SparesTheProcessesInAWaitThatIsShortForTheLimit) {
 }
 
 }  // namespace
-}  // namespace unisono::comm
+}  // namespace unisono::comm::thorough_look_test
