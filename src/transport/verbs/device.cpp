@@ -64,13 +64,38 @@ std::array<std::byte, 16> gid_of(const IpAddress& address) {
 
 bool is_link_local(const std::array<std::byte, 16>& gid) { return gid[0] == std::byte{0xfe}; }
 
+Error device_failure(std::string_view device, std::string_view what, int error) {
+  const bool memory = error == ENOMEM;
+  return Error{memory ? Code::resources : Code::system,
+               fmt::format("verbs: {}: {}: {}{}", device, what, std::strerror(error),
+                           memory ? "; raise `ulimit -l`, the limit of locked memory" : "")};
+}
+
 }  // namespace
 
 Error VerbsDevice::failure(std::string_view what, int error) const {
-  const bool memory = error == ENOMEM;
-  return Error{memory ? Code::resources : Code::system,
-               fmt::format("verbs: {}: {}: {}{}", name_, what, std::strerror(error),
-                           memory ? "; raise `ulimit -l`, the limit of locked memory" : "")};
+  return device_failure(name_, what, error);
+}
+
+void VerbsMemory::Unmap::operator()(std::byte* start) const { munmap(start, length); }
+
+base::Result<VerbsMemory> enroll_verbs(const VerbsLibrary& library, ibv_pd* domain,
+                                       std::string_view device, std::size_t bytes) {
+  constexpr std::size_t kPage = 4096;
+  const std::size_t whole = (bytes + kPage - 1) / kPage * kPage;
+  VerbsMemory memory;
+  void* const start =
+      mmap(nullptr, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (start == MAP_FAILED) return device_failure(device, "allocating memory", errno);
+  memory.bytes = {static_cast<std::byte*>(start), VerbsMemory::Unmap{whole}};
+  madvise(start, whole, MADV_DONTFORK);
+  memory.registration = {
+      library.reg_mr(domain, start, whole, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE),
+      library.dereg_mr};
+  if (memory.registration == nullptr) {
+    return device_failure(device, fmt::format("registering {} bytes", whole), errno);
+  }
+  return memory;
 }
 
 // ---- choice ------------------------------------------------------------------------------------
@@ -261,21 +286,7 @@ Status VerbsDevice::open_control() {
 }
 
 base::Result<VerbsMemory> VerbsDevice::enroll(std::size_t bytes) const {
-  constexpr std::size_t kPage = 4096;
-  const std::size_t whole = (bytes + kPage - 1) / kPage * kPage;
-  VerbsMemory memory;
-  auto* const start = static_cast<std::byte*>(std::aligned_alloc(kPage, whole));
-  if (start == nullptr) return failure("allocating memory", ENOMEM);
-  std::memset(start, 0, whole);
-  madvise(start, whole, MADV_DONTFORK);
-  memory.bytes = {start, [](std::byte* each) { std::free(each); }};
-  memory.registration = {library_.reg_mr(domain_.get(), start, whole,
-                                         IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE),
-                         library_.dereg_mr};
-  if (memory.registration == nullptr) {
-    return failure(fmt::format("registering {} bytes", whole), errno);
-  }
-  return memory;
+  return enroll_verbs(library_, domain_.get(), name_, bytes);
 }
 
 // ---- connections -------------------------------------------------------------------------------

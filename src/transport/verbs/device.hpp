@@ -26,11 +26,20 @@ using VerbsOwned = std::unique_ptr<Object, int (*)(Object*)>;
 
 // Memory that the device may read and, with its key, another rank may write. Not inherited by
 // child processes, so that their copies on write do not move its pages.
+// Pages of its own: those of the heap would go on to be missing in children when it is freed.
 struct VerbsMemory {
-  std::unique_ptr<std::byte, void (*)(std::byte*)> bytes{nullptr, nullptr};
+  struct Unmap {
+    std::size_t length;
+    void operator()(std::byte* start) const;
+  };
+  std::unique_ptr<std::byte, Unmap> bytes{nullptr, Unmap{0}};
   VerbsOwned<ibv_mr> registration{nullptr, nullptr};  // ends first
   std::byte* at(std::size_t offset) const { return bytes.get() + offset; }
 };
+
+// Zeroed. `device`: its name, for errors: resources, system.
+base::Result<VerbsMemory> enroll_verbs(const VerbsLibrary& library, ibv_pd* domain,
+                                       std::string_view device, std::size_t bytes);
 
 inline constexpr std::uint64_t kVerbsSharedReceive = ~std::uint64_t{0};  // all others: datagrams
 inline constexpr std::uint32_t kVerbsQueueDepth = 128;  // work requests of one connection

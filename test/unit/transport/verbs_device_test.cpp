@@ -2,10 +2,14 @@
 // Devices that cannot be used: what the error says, and that nothing stays open (fake_verbs.hpp).
 // And the datagrams by which ranks ask for connections.
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <string>
+#include <vector>
 
 #include "base/clock.hpp"
 #include "fake_verbs.hpp"
@@ -108,6 +112,23 @@ TEST(VerbsDevice, ACardOfAnotherFormIsRefused) {
   ASSERT_FALSE(met.ok());
   EXPECT_NE(met.error().message.find("rank 1"), std::string::npos) << met.error().message;
   EXPECT_FALSE((*opened)->accepts_message(1));
+}
+
+// Registered memory is not inherited, but all of the heap is.
+TEST(VerbsDevice, AChildHasTheWholeHeapAfterADeviceWasClosed) {
+  FakeVerbs fake;
+  for (int i = 0; i < 20; ++i) ASSERT_TRUE(fake.open().ok());
+  std::vector<std::vector<char>> blocks;
+  for (int i = 0; i < 200; ++i) blocks.emplace_back(9000, 'a');
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    for (auto& block : blocks) std::ranges::fill(block, 'b');
+    _exit(0);
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0) << "it was ended by signal " << WTERMSIG(status);
 }
 
 constexpr wire::Key kKey{.low = 3, .high = 4};
