@@ -69,20 +69,29 @@ std::string algorithms_text() {
 struct Capability {
   std::string_view name;
   std::string value;
+  std::string_view meaning;
 };
 
 std::vector<Capability> capability_list(const transport::Capabilities& has) {
   const auto yes_no = [](bool value) { return std::string(value ? "yes" : "no"); };
-  return {{"one-sided", yes_no(has.one_sided)},
-          {"reliable", yes_no(has.reliable)},
-          {"ordered", yes_no(has.ordered)},
-          {"multicast", yes_no(has.multicast)},
-          {"shared windows", yes_no(has.shared_windows)},
-          {"direct", yes_no(has.direct)},
-          {"registration", yes_no(has.registration)},
+  return {{"one-sided", yes_no(has.one_sided), "the target's processor takes no part in a put"},
+          {"reliable", yes_no(has.reliable), "nothing is lost or doubled"},
+          {"ordered", yes_no(has.ordered),
+           "puts between two ranks arrive in the order in which they were made"},
+          {"multicast", yes_no(has.multicast),
+           "a message to many is stored once, in the sender's memory"},
+          {"shared windows", yes_no(has.shared_windows),
+           "each rank can write to all ranks' receive buffers, so a rank that waits helps others"},
+          {"direct", yes_no(has.direct), "a put is a store, without a call of the transport"},
+          {"registration", yes_no(has.registration),
+           "a user's memory has to be registered before it is sent from"},
           {"largest message",
-           has.max_message == 0 ? "no limit" : fmt::format("{} bytes", has.max_message)}};
+           has.max_message == 0 ? "no limit" : fmt::format("{} bytes", has.max_message),
+           "bytes of one put"}};
 }
+
+constexpr std::string_view kDatagramsCarry = "datagrams, to one rank or by multicast to many";
+constexpr std::string_view kRemoteMemoryCarries = "long messages";
 
 std::string transports_text() {
   std::string out;
@@ -93,7 +102,32 @@ std::string transports_text() {
       out += fmt::format("  {}: {}\n", each.name, each.value);
     }
   }
+  for (const transport::DatagramsRow& row : transport::datagrams_rows()) {
+    out += fmt::format("{}:\n  between hosts: {}\n", row.name, kDatagramsCarry);
+  }
+  for (const transport::RemoteMemoryRow& row : transport::remote_memory_rows()) {
+    out += fmt::format("{}:\n  between hosts: {}\n  here: {}\n", row.name, kRemoteMemoryCarries,
+                       row.availability());
+  }
   return out;
+}
+
+// Explains the lines of transports_text().
+std::string meanings() {
+  std::string out =
+      "\n`unisono info --transports` prints these values as lines below the name. For a transport "
+      "between\nhosts it prints what that carries, and what this machine has of it:\n\n"
+      "| line | meaning |\n| --- | --- |\n";
+  for (const Capability& each : capability_list(transport::Capabilities())) {
+    out += fmt::format("| {} | {} |\n", each.name, each.meaning);
+  }
+  out += fmt::format("| between hosts | what it carries: {}; or {} |\n", kDatagramsCarry,
+                     kRemoteMemoryCarries);
+  return out +
+         "| here | the library or the device that would be used, or why there is none |\n"
+         "\n`shm` carries all messages within a host. `virtual` is a network for tests; no job "
+         "uses "
+         "it.\n";
 }
 
 // Jobs of several hosts open these transports when they start, so there is no object to ask.
@@ -135,7 +169,7 @@ std::string transports_markdown() {
     }
     rows += '\n';
   }
-  return out + heads + "\n" + rule + "\n" + rows + between_hosts();
+  return out + heads + "\n" + rule + "\n" + rows + meanings() + between_hosts();
 }
 
 std::string build_text() {
