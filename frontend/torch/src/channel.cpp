@@ -13,6 +13,24 @@
 #include "store/store_exchange.hpp"
 
 namespace unisono::pytorch {
+namespace {
+
+// Of one end of a message: wrong tensors are errors of the call, not of the channel.
+Flat values_of(const Tensor& tensor, Flat (*flat)(const Tensor&), const char* name) {
+  try {
+    return flat(tensor);
+  } catch (const BadArgument& why) {
+    why.raise(name);
+  }
+}
+
+}  // namespace
+
+void Receipt::end(std::exception_ptr why) {
+  has_ended = true;
+  error = why;
+  if (work) work->complete(why);
+}
 
 Channel::Channel(c10::intrusive_ptr<c10d::Store> store, int source, int target, int rank)
     : store_(std::move(store)), source_(source), target_(target), rank_(rank) {}
@@ -34,7 +52,7 @@ c10::intrusive_ptr<c10d::Work> Channel::send(const Tensor& tensor, int tag, Mill
     if (error_) std::rethrow_exception(error_);
   }
   const at::AutoDispatchBelowADInplaceOrView guard;
-  Tensor values = Flat::input(tensor).tensor();
+  Tensor values = values_of(tensor, &Flat::input, "unisono:send").tensor();
   const bool is_buffered = static_cast<std::int64_t>(values.nbytes()) <= kBufferedBytes;
   if (is_buffered && values.is_same(tensor)) values = values.clone();
   auto work = c10::make_intrusive<QueuedWork>(rank_, c10d::OpType::SEND, Tensors{tensor});
@@ -61,30 +79,48 @@ c10::intrusive_ptr<c10d::Work> Channel::send(const Tensor& tensor, int tag, Mill
 
 c10::intrusive_ptr<c10d::Work> Channel::receive(const Tensor& tensor, int tag,
                                                 Milliseconds timeout) {
+  own_process_.require("unisono:recv");
+  const at::AutoDispatchBelowADInplaceOrView guard;
   auto work = c10::make_intrusive<QueuedWork>(rank_, c10d::OpType::RECV, Tensors{tensor});
-  queue_.push(work, [this, tensor, tag, timeout, stream = CallerStream({tensor})] {
-    const at::AutoDispatchBelowADInplaceOrView guard;
-    const auto on_stream = stream.enter();
-    const Flat values = Flat::output(tensor);
-    const std::lock_guard lock(receiving_);
-    if (!take_early(values, tag)) {
-      open(timeout);
-      group_.run("unisono:recv", timeout,
-                 [&](unisono_comm_t comm) { return receive_into(comm, values, tag); });
+  work->set_source(source_);
+  auto receipt = std::make_shared<Receipt>(
+      Receipt{values_of(tensor, &Flat::output, "unisono:recv"), tag, CallerStream({tensor}), work});
+  Message early;
+  {
+    const std::lock_guard lock(posting_);
+    if (!find_early(tag, early)) {
+      queue_.push(nullptr, [this, receipt, timeout] { serve(receipt, timeout); });
+      posted_.push_back(receipt);
+      return work;
     }
-    values.write_back();
-  });
+  }
+  put(*receipt, early);
   return work;
 }
 
-namespace {
-
-void require_length(std::int64_t sent, const Flat& target, int source) {
-  TORCH_CHECK_WITH(DistBackendError, sent == target.bytes(), "unisono: recv: rank ", source,
-                   " has sent ", sent, " bytes, and the tensor has ", target.bytes());
+// Until this receive has its message; the messages of other receives on the way are theirs.
+void Channel::serve(const std::shared_ptr<Receipt>& receipt, Milliseconds timeout) {
+  const at::AutoDispatchBelowADInplaceOrView guard;
+  const std::lock_guard lock(receiving_);
+  if (receipt->has_ended) return;
+  try {
+    open(timeout);
+    group_.run("unisono:recv", timeout, [&](unisono_comm_t comm) {
+      int code = UNISONO_OK;
+      while (code == UNISONO_OK && !receipt->has_ended) {
+        code = receive_header(comm);
+        if (code == UNISONO_OK) code = receive_body(comm, nullptr);
+      }
+      return code;
+    });
+  } catch (...) {
+    {
+      const std::lock_guard posting(posting_);
+      std::erase(posted_, receipt);
+    }
+    receipt->end(std::current_exception());
+  }
 }
-
-}  // namespace
 
 int Channel::receive_header(unisono_comm_t comm) {
   if (header_request_ != nullptr) return unisono_wait(&header_request_);
@@ -102,53 +138,100 @@ int Channel::has_header(unisono_comm_t comm, bool& has) {
   return code;
 }
 
-// The message of the header: into the target, or to the early ones.
-int Channel::receive_body(unisono_comm_t comm, const Flat& target, std::int64_t tag, bool& fits) {
-  fits = header_.tag == tag && header_.bytes == target.bytes();
-  std::vector<char> other(fits ? 0 : static_cast<std::size_t>(header_.bytes));
+// The message of the header: to the first receive of its tag, or to the early ones.
+int Channel::receive_body(unisono_comm_t comm, Receipt* from_any) {
+  const std::shared_ptr<Receipt> posted = claim(header_.tag, nullptr);
+  const bool is_for_any = from_any != nullptr && from_any->tag == header_.tag;
+  Receipt* const receipt = posted ? posted.get() : is_for_any ? from_any : nullptr;
+  const bool fits = receipt != nullptr && header_.bytes == receipt->values.bytes();
+  Message message{header_.tag,
+                  std::vector<char>(fits ? 0 : static_cast<std::size_t>(header_.bytes))};
   if (header_.bytes > 0) {
-    const int code = unisono_broadcast(fits ? target.data() : other.data(), header_.bytes,
-                                       UNISONO_BYTE, 0, comm);
+    void* const room = fits ? receipt->values.data() : message.bytes.data();
+    const int code = unisono_broadcast(room, header_.bytes, UNISONO_BYTE, 0, comm);
     if (code != UNISONO_OK) return code;
   }
-  if (fits) return UNISONO_OK;
-  if (header_.tag == tag) require_length(header_.bytes, target, source_);
-  early_.push_back({header_.tag, std::move(other)});
+  if (fits) {
+    settle(*receipt);
+  } else if (receipt != nullptr) {
+    put(*receipt, message);
+  } else if (const auto late = claim(message.tag, &message)) {
+    put(*late, message);
+  }
   return UNISONO_OK;
 }
 
-int Channel::receive_into(unisono_comm_t comm, const Flat& target, std::int64_t tag) {
-  for (;;) {
-    int code = receive_header(comm);
-    bool fits = false;
-    if (code == UNISONO_OK) code = receive_body(comm, target, tag, fits);
-    if (code != UNISONO_OK || fits) return code;
+// The first receive that waits for this tag. Without one, the message joins the early ones.
+std::shared_ptr<Receipt> Channel::claim(std::int64_t tag, Message* or_keep) {
+  const std::lock_guard lock(posting_);
+  const auto found = std::ranges::find(
+      posted_, tag, [](const std::shared_ptr<Receipt>& receipt) { return receipt->tag; });
+  if (found == posted_.end()) {
+    if (or_keep != nullptr) early_.push_back(std::move(*or_keep));
+    return nullptr;
   }
+  std::shared_ptr<Receipt> receipt = std::move(*found);
+  posted_.erase(found);
+  return receipt;
 }
 
-bool Channel::take(const Flat& target, int tag, Milliseconds timeout, c10d::Store& store) {
+// Under posting_.
+bool Channel::find_early(std::int64_t tag, Message& message) {
+  const auto found = std::ranges::find(early_, tag, &Message::tag);
+  if (found == early_.end()) return false;
+  message = std::move(*found);
+  early_.erase(found);
+  return true;
+}
+
+void Channel::put(Receipt& receipt, const Message& message) const {
+  const auto bytes = static_cast<std::int64_t>(message.bytes.size());
+  if (bytes != receipt.values.bytes()) {
+    const std::string text = "unisono: recv: rank " + std::to_string(source_) + " has sent " +
+                             std::to_string(bytes) + " bytes, and the tensor has " +
+                             std::to_string(receipt.values.bytes());
+    receipt.end(
+        std::make_exception_ptr(c10::DistBackendError({__func__, __FILE__, __LINE__}, text)));
+    return;
+  }
+  if (bytes > 0) std::memcpy(receipt.values.data(), message.bytes.data(), message.bytes.size());
+  settle(receipt);
+}
+
+void Channel::settle(Receipt& receipt) {
+  std::exception_ptr error;
+  try {
+    const auto on_stream = receipt.stream.enter();
+    receipt.values.write_back();
+  } catch (...) {  // of torch: the channel goes on
+    error = std::current_exception();
+  }
+  receipt.end(error);
+}
+
+bool Channel::take_early(Receipt& receipt) {
+  Message early;
+  {
+    const std::lock_guard lock(posting_);
+    if (!find_early(receipt.tag, early)) return false;
+  }
+  put(receipt, early);
+  return true;
+}
+
+bool Channel::take(Receipt& receipt, Milliseconds timeout, c10d::Store& store) {
   const std::unique_lock lock(receiving_, std::try_to_lock);
+  if (take_early(receipt)) return true;
   if (!lock.owns_lock()) return false;
-  if (take_early(target, tag)) return true;
   // A sender opens its end before its first message.
   if (!is_open_ && !StoreExchange::has_begun(store, name(), 0)) return false;
   open(timeout);
-  bool has = false, fits = false;
+  bool has = false;
   group_.run("unisono:recv", timeout, [&](unisono_comm_t comm) {
     const int code = has_header(comm, has);
-    return code == UNISONO_OK && has ? receive_body(comm, target, tag, fits) : code;
+    return code == UNISONO_OK && has ? receive_body(comm, &receipt) : code;
   });
-  return fits;
-}
-
-bool Channel::take_early(const Flat& target, std::int64_t tag) {
-  const auto found = std::ranges::find(early_, tag, &Message::tag);
-  if (found == early_.end()) return false;
-  const std::vector<char> bytes = std::move(found->bytes);
-  early_.erase(found);
-  require_length(std::ssize(bytes), target, source_);
-  if (!bytes.empty()) std::memcpy(target.data(), bytes.data(), bytes.size());
-  return true;
+  return receipt.has_ended;
 }
 
 void Channel::finish() {
@@ -179,20 +262,20 @@ c10d::Store& Channels::probed_store() {
   return *probed_store_;
 }
 
-int Channels::take_from_any(const Flat& target, int tag, Milliseconds timeout) {
+int Channels::take_from_any(Receipt& receipt, Milliseconds timeout) {
   const auto limit = std::chrono::steady_clock::now() + timeout;
   auto pause = kFirstPause;
   for (;;) {
     for (int source = 0; source < size_; ++source) {
       if (source == rank_) continue;
-      if (between(source, rank_).take(target, tag, timeout, probed_store())) {
-        return source;
-      }
+      if (!between(source, rank_).take(receipt, timeout, probed_store())) continue;
+      if (receipt.error) std::rethrow_exception(receipt.error);
+      return source;
     }
     TORCH_CHECK_WITH(DistBackendError, !is_ending_, "unisono: recv: the group has been aborted");
     TORCH_CHECK_WITH(DistBackendError, std::chrono::steady_clock::now() < limit,
                      "unisono: recv: rank ", rank_, " timed out after ", timeout.count(),
-                     " ms: no rank has sent a message with tag ", tag);
+                     " ms: no rank has sent a message with tag ", receipt.tag);
     std::this_thread::sleep_for(pause);
     pause = std::min(2 * pause, kLongestPause);
   }
@@ -200,13 +283,13 @@ int Channels::take_from_any(const Flat& target, int tag, Milliseconds timeout) {
 
 c10::intrusive_ptr<c10d::Work> Channels::receive_any(const Tensor& tensor, int tag,
                                                      Milliseconds timeout) {
+  const at::AutoDispatchBelowADInplaceOrView guard;
   auto work = c10::make_intrusive<QueuedWork>(rank_, c10d::OpType::RECVANYSOURCE, Tensors{tensor});
-  any_.push(work, [this, tensor, tag, timeout, work = work.get(), stream = CallerStream({tensor})] {
-    const at::AutoDispatchBelowADInplaceOrView guard;
-    const auto on_stream = stream.enter();
-    const Flat values = Flat::output(tensor);
-    work->set_source(take_from_any(values, tag, timeout));
-    values.write_back();
+  auto receipt = std::make_shared<Receipt>(Receipt{values_of(tensor, &Flat::output, "unisono:recv"),
+                                                   tag, CallerStream({tensor}), nullptr});
+  any_.push(work, [this, receipt, timeout, work = work.get()] {
+    const at::AutoDispatchBelowADInplaceOrView on_this_thread;
+    work->set_source(take_from_any(*receipt, timeout));
   });
   return work;
 }

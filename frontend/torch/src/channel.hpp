@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Channel: messages from one rank to another, in their order. The two ranks make a job of their own
 // for it at the first message; each message is two broadcasts of the sender, its header and its
-// elements. A thread of the channel does them, so that messages wait for no collective. Channels:
+// elements. A thread of the channel does them, so that messages wait for no collective. A message
+// goes to the first receive of its tag, in whatever order tags are sent and received. Channels:
 // those of one rank.
 #pragma once
 
 #include <atomic>
+#include <deque>
+#include <exception>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -13,12 +16,26 @@
 #include <utility>
 #include <vector>
 
+#include "caller_stream.hpp"
 #include "collectives.hpp"
 #include "group.hpp"
+#include "own_process.hpp"
 #include "tensors.hpp"
 #include "work.hpp"
 
 namespace unisono::pytorch {
+
+// One receive. It ends once, by the thread that has its message or its error.
+struct Receipt {
+  Flat values;
+  std::int64_t tag;
+  CallerStream stream;
+  c10::intrusive_ptr<QueuedWork> work;  // null: of a receive from any rank, which has its own
+  bool has_ended = false;
+  std::exception_ptr error = nullptr;
+
+  void end(std::exception_ptr why);
+};
 
 class Channel {
  public:
@@ -34,10 +51,9 @@ class Channel {
 
   c10::intrusive_ptr<c10d::Work> send(const Tensor& tensor, int tag, Milliseconds timeout);
   c10::intrusive_ptr<c10d::Work> receive(const Tensor& tensor, int tag, Milliseconds timeout);
-  // Takes a message if one is there and no receive waits for it; does not wait for one. True: the
-  // tensor has it.
-  // `store` tells whether the sender has come.
-  bool take(const Flat& target, int tag, Milliseconds timeout, c10d::Store& store);
+  // Takes a message if one is there; does not wait for one. True: `receipt` has ended. `store`
+  // tells whether the sender has come.
+  bool take(Receipt& receipt, Milliseconds timeout, c10d::Store& store);
   void abort() { group_.abort(); }
   // Waits until what was sent has been taken; nobody waits for a receive any more.
   void finish();
@@ -53,19 +69,26 @@ class Channel {
 
   void open(Milliseconds timeout);
   std::string name() const;
+  void serve(const std::shared_ptr<Receipt>& receipt, Milliseconds timeout);
   int receive_header(unisono_comm_t comm);
   int has_header(unisono_comm_t comm, bool& has);
-  int receive_body(unisono_comm_t comm, const Flat& target, std::int64_t tag, bool& fits);
-  int receive_into(unisono_comm_t comm, const Flat& target, std::int64_t tag);
-  bool take_early(const Flat& target, std::int64_t tag);
+  int receive_body(unisono_comm_t comm, Receipt* from_any);
+  std::shared_ptr<Receipt> claim(std::int64_t tag, Message* or_keep);
+  bool find_early(std::int64_t tag, Message& message);
+  bool take_early(Receipt& receipt);
+  void put(Receipt& receipt, const Message& message) const;
+  static void settle(Receipt& receipt);
 
+  OwnProcess own_process_;
   c10::intrusive_ptr<c10d::Store> store_;
   int source_, target_, rank_;
-  std::mutex receiving_;  // by one operation at a time; for the next four
+  std::mutex receiving_;  // by one operation at a time; for the next three and all Receipts
   bool is_open_ = false;
-  std::vector<Message> early_;  // of other tags than the one waited for
   Header header_;
   unisono_request_t header_request_ = nullptr;  // receives the next header meanwhile
+  std::mutex posting_;                          // for the next two: no tag is in both
+  std::deque<std::shared_ptr<Receipt>> posted_;
+  std::vector<Message> early_;  // that nobody waits for yet
   std::mutex mutex_;
   std::exception_ptr error_;  // of a buffered send; under mutex_
   Group group_;
@@ -87,7 +110,7 @@ class Channels {
   void finish();
 
  private:
-  int take_from_any(const Flat& target, int tag, Milliseconds timeout);
+  int take_from_any(Receipt& receipt, Milliseconds timeout);
   c10d::Store& probed_store();
 
   c10::intrusive_ptr<c10d::Store> store_;

@@ -152,7 +152,7 @@ int average_as_bfloat16(const Peers& peers, const Tensor& tensor) {
 
 int reduce(const Peers& peers, const Tensor& tensor, const c10d::ReduceOp& op, int root) {
   const Reduction reduction(op, tensor);
-  Flat values = Flat::in_place(tensor);
+  Flat values = peers.rank == root ? Flat::in_place(tensor) : Flat::input(tensor);
   Tensor input = values.tensor();
   const bool is_new = reduction.prepare(input);
   if (peers.rank != root) {
@@ -265,7 +265,8 @@ int reduce_scatter(const Peers& peers, const Tensor& output, const Tensors& inpu
   const Flat to = Flat::output(output);
   Tensor values = joined(inputs);
   reduction.prepare(values);
-  const int code = unisono_reduce_scatter(values.data_ptr(), to.data(), counts.data(),
+  const Counts units = scaled(counts, to.element().units);
+  const int code = unisono_reduce_scatter(values.data_ptr(), to.data(), units.data(),
                                           to.element().type, reduction.op(), peers.comm);
   if (code == UNISONO_OK) reduction.finish(to.tensor(), peers.size);
   return finish(code, to);

@@ -2,7 +2,9 @@
 #include "tensors.hpp"
 
 #include <ATen/ATen.h>
+#include <ATen/MemoryOverlap.h>
 
+#include <cstdint>
 #include <string>
 #include <utility>
 
@@ -22,6 +24,14 @@ void require_values(const at::Tensor& tensor) {
         "memory or on a device");
   }
   if (tensor.layout() != at::kStrided) throw BadArgument("a tensor is not dense; pass to_dense()");
+}
+
+// As those of expand(): only their values can be used.
+void require_own_elements(const at::Tensor& tensor) {
+  if (tensor.is_contiguous() || at::has_internal_overlap(tensor) != at::MemOverlap::Yes) return;
+  throw BadArgument(
+      "a tensor that takes a result has elements that share memory, as after expand(); pass a "
+      "clone()");
 }
 
 // In host memory. A GPU copies to and from pinned memory without a copy of the driver's.
@@ -73,6 +83,8 @@ Element element_of(const at::Tensor& tensor) {
       return {UNISONO_COMPLEX64, 1, true};
     case at::kComplexDouble:
       return {UNISONO_COMPLEX128, 1, true};
+    case at::kComplexHalf:  // sums only
+      return {UNISONO_FLOAT16, 2, true};
     default:
       return {UNISONO_BYTE, static_cast<std::int64_t>(tensor.element_size()), false};
   }
@@ -89,10 +101,15 @@ Flat Flat::input(const at::Tensor& tensor) {
 
 Flat Flat::output(const at::Tensor& tensor) {
   require_values(tensor);
+  require_own_elements(tensor);
   return {tensor, is_plain(tensor) ? tensor : host_room(tensor.sizes(), tensor)};
 }
 
-Flat Flat::in_place(const at::Tensor& tensor) { return input(tensor); }
+Flat Flat::in_place(const at::Tensor& tensor) {
+  require_values(tensor);
+  require_own_elements(tensor);
+  return input(tensor);
+}
 
 void Flat::replace(const at::Tensor& values) { flat_.copy_(values); }
 
@@ -115,6 +132,7 @@ at::Tensor room_for(const std::vector<at::Tensor>& tensors) {
   std::int64_t numel = 0;
   for (const at::Tensor& tensor : tensors) {
     require_values(tensor);
+    require_own_elements(tensor);
     require_type(tensor, tensors.front());
     numel += tensor.numel();
   }
@@ -156,6 +174,9 @@ Reduction::Reduction(const c10d::ReduceOp& op, const at::Tensor& tensor) {
                       Kind::type);
   };
   if (!element_of(tensor).can_be_reduced) refuse("a reduction");
+  if (tensor.scalar_type() == at::kComplexHalf && op.op_ != Type::SUM && op.op_ != Type::AVG) {
+    refuse("a reduction other than SUM and AVG");
+  }
   switch (op.op_) {
     case Type::SUM:
       op_ = is_bool ? UNISONO_LOGICAL_OR : UNISONO_SUM;
@@ -206,9 +227,31 @@ bool Reduction::prepare(at::Tensor& values) const {
   return true;
 }
 
+namespace {
+
+// torch does not divide integers of these types. The values are contiguous.
+template <class Integer>
+void divide(const at::Tensor& values, int ranks) {
+  auto* const begin = static_cast<Integer*>(values.data_ptr());
+  for (std::int64_t i = 0; i < values.numel(); ++i) {
+    begin[i] = static_cast<Integer>(begin[i] / static_cast<Integer>(ranks));
+  }
+}
+
+}  // namespace
+
 void Reduction::finish(const at::Tensor& values, int ranks) const {
   if (!is_average_) return;
-  if (at::isIntegralType(values.scalar_type(), false)) {
+  const at::ScalarType type = values.scalar_type();
+  if (type == at::kUInt16) {
+    divide<std::uint16_t>(values, ranks);
+  } else if (type == at::kUInt32) {
+    divide<std::uint32_t>(values, ranks);
+  } else if (type == at::kUInt64) {
+    divide<std::uint64_t>(values, ranks);
+  } else if (type == at::kComplexHalf) {
+    at::view_as_real(values).div_(ranks);
+  } else if (at::isIntegralType(type, false)) {
     values.div_(ranks, "trunc");
   } else {
     values.div_(ranks);

@@ -123,7 +123,7 @@ void WorkQueue::serve() {
     }
     item.run = nullptr;
     pending_.fetch_sub(1, std::memory_order_release);
-    item.work->complete(error);
+    if (item.work) item.work->complete(error);
     item.work.reset();
     lock.lock();
   }

@@ -54,8 +54,9 @@ class WorkQueue {
 
   // Nothing is queued or running.
   bool is_idle() const { return pending_.load(std::memory_order_acquire) == 0; }
-  // `work` is completed with what `run` throws. The thread starts with the first one. Throws
-  // DistBackendError after finish(), and in a forked child.
+  // `work` is completed with what `run` throws; null: `run` does that, and throws nothing. The
+  // thread starts with the first one. Throws DistBackendError after finish(), and in a forked
+  // child.
   void push(c10::intrusive_ptr<QueuedWork> work, std::function<void()> run);
   // Runs what is queued and ends the thread. Later operations fail.
   void finish();

@@ -210,11 +210,46 @@ def others():
         for each in tensors:
             dist.all_reduce(each)
     assert [each[0].item() for each in tensors] == [size * i + sum(range(size)) for i in range(3)]
+    for dtype in (torch.uint16, torch.uint32, torch.uint64):  # which torch itself does not divide
+        tensor = torch.tensor([7 + rank, 2], dtype=dtype)
+        dist.all_reduce(tensor, Op.AVG)
+        assert tensor.tolist() == [(7 * size + sum(range(size))) // size, 2], (dtype, tensor)
     return True
 
 
 def test_objects_factors_and_coalesced_calls(tmp_path):
     assert run(others, tmp_path, 2) == [True, True]
+
+
+def half_complex():
+    rank, size = dist.get_rank(), dist.get_world_size()
+    mine = torch.tensor([rank + 2j, 4 - 1j]).to(torch.complex32)
+    for op, divisor in ((Op.SUM, 1), (Op.AVG, size)):
+        expected = torch.tensor([sum(range(size)) + 2j * size, size * (4 - 1j)]) / divisor
+        tensor = mine.clone()
+        dist.reduce(tensor, 0, op)
+        if rank == 0:
+            assert torch.equal(tensor.to(torch.complex64), expected), (op, tensor)
+        got = torch.zeros(2, dtype=torch.complex32)
+        dist.reduce_scatter(got, [mine] * size, op)
+        assert torch.equal(got.to(torch.complex64), expected), (op, got)
+    with pytest.raises((TypeError, ValueError), match="ComplexHalf"):
+        back_end().reduce([mine], reduced_by(Op.PRODUCT)).wait()
+    return True
+
+
+def reduced_by(op):
+    options = dist.ReduceOptions()
+    options.reduceOp = op
+    return options
+
+
+def back_end():
+    return dist.distributed_c10d._get_default_group()._get_backend(torch.device("cpu"))
+
+
+def test_complex_numbers_of_two_halves(tmp_path):
+    assert run(half_complex, tmp_path, 2) == [True, True]
 
 
 def futures():
@@ -282,6 +317,17 @@ def messages():
         dist.recv(table, 0)
         assert (first.item(), second.item()) == (1.0, 2.0)
         assert torch.equal(table, torch.arange(6.0).reshape(2, 3).t())
+    if rank == 0:  # the last one is sent when the first has been answered
+        dist.send(torch.tensor([1.0]), 1, tag=1)
+        dist.recv(torch.zeros(1), 1, tag=9)
+        dist.send(torch.tensor([2.0]), 1, tag=2)
+    if rank == 1:
+        last, first = torch.zeros(1), torch.zeros(1)
+        work = dist.irecv(last, 0, tag=2)
+        dist.recv(first, 0, tag=1)
+        dist.send(first, 0, tag=9)
+        work.wait()
+        assert (first.item(), last.item()) == (1.0, 2.0)
     dist.barrier()
     return True
 

@@ -20,6 +20,7 @@ WRONG = {
                  "loat8"),
     "multiple": (lambda: dist.all_to_all_single(torch.ones(3), torch.ones(3)), ValueError,
                  "no multiple"),
+    "shared elements": (lambda: dist.all_reduce(torch.ones(1).expand(4)), ValueError, "clone"),
     "device": (lambda: back_end().allreduce([torch.ones(4, device="meta")],
                                             dist.AllreduceOptions()).wait(), ValueError,
                "host memory"),

@@ -38,7 +38,9 @@ class _Channel:
         self.calls = Calls(dist.PrefixStore(name, own), int(rank != source), 2, timeout)
         self.is_receiver = rank == target
         self._source = source
-        self._early: list[tuple[int, torch.Tensor]] = []  # of other tags than the one waited for
+        self._lock = threading.Lock()  # for the next two: no tag is in both
+        self._posted: list[tuple[int, torch.Tensor, Work]] = []
+        self._early: list[tuple[int, torch.Tensor]] = []  # that nobody waits for yet
         self._error: Optional[BaseException] = None  # of a buffered send
 
     def _submit(self, name: str, tensor: torch.Tensor, operation: Callable[[], None]) -> Any:
@@ -73,27 +75,59 @@ class _Channel:
             self._error = error
 
     def receive(self, tensor: torch.Tensor, tag: int) -> Any:
-        def run() -> None:
-            length = tensor.numel() * tensor.element_size()
-            data = self._take_early(tag)
-            while data is None:
-                header = torch.empty(2, dtype=torch.int64)
-                self.calls.comm.broadcast(header, 0)
-                sent_tag, bytes_sent = header.tolist()
-                sent = torch.empty(bytes_sent, dtype=torch.uint8)
-                if bytes_sent > 0:
-                    self.calls.comm.broadcast(sent, 0)
-                if sent_tag == tag:
-                    data = sent
-                else:
-                    self._early.append((sent_tag, sent))
-            if data.numel() != length:
-                raise BadArgument(dist.DistBackendError, f"rank {self._source} has sent "
-                                  f"{data.numel()} bytes, and the tensor has {length}")
-            tensor.detach().copy_(data.view(tensor.dtype).view(tensor.shape))
-
         _bytes_of(tensor[:0] if tensor.dim() > 0 else tensor)  # refuses what cannot be received
-        return self._submit("recv", tensor, run)
+        work = Work([tensor])
+
+        def run() -> None:  # the messages of other receives on the way are theirs
+            while not work.is_completed():
+                self._receive_one()
+
+        def note(future: Any) -> None:
+            try:
+                future.value()
+            except Exception as error:
+                with self._lock:
+                    self._posted = [each for each in self._posted if each[2] is not work]
+                if not work.is_completed():
+                    work.complete(error)
+
+        with self._lock:
+            data = self._take_early(tag)
+            if data is None:
+                served = self._submit("recv", tensor, run)
+                self._posted.append((tag, tensor, work))
+        if data is None:
+            served.get_future().add_done_callback(note)
+        else:
+            self._deliver(data, tensor, work)
+        return work
+
+    def _receive_one(self) -> None:
+        """To the first receive of its tag, or to the early ones."""
+        header = torch.empty(2, dtype=torch.int64)
+        self.calls.comm.broadcast(header, 0)
+        tag, length = header.tolist()
+        data = torch.empty(length, dtype=torch.uint8)
+        if length > 0:
+            self.calls.comm.broadcast(data, 0)
+        with self._lock:
+            found = next((each for each in self._posted if each[0] == tag), None)
+            if found is None:
+                self._early.append((tag, data))
+            else:
+                self._posted = [each for each in self._posted if each is not found]
+        if found is not None:
+            self._deliver(data, *found[1:])
+
+    def _deliver(self, data: torch.Tensor, tensor: torch.Tensor, work: Work) -> None:
+        length = tensor.numel() * tensor.element_size()
+        error: Optional[Exception] = None
+        if data.numel() == length:
+            tensor.detach().copy_(data.view(tensor.dtype).view(tensor.shape))
+        else:
+            error = dist.DistBackendError(f"unisono: recv: rank {self._source} has sent "
+                                          f"{data.numel()} bytes, and the tensor has {length}")
+        work.complete(error)
 
     def _take_early(self, tag: int) -> Optional[torch.Tensor]:
         for index, (sent_tag, data) in enumerate(self._early):

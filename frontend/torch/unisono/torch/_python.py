@@ -23,6 +23,7 @@ _SHRINK_ABORTS = 1  # torch.distributed.SHRINK_ABORT
 _MOST_DIMENSIONS = 24  # of a sparse tensor
 _WORDS = {"SUM": "sum", "AVG": "sum", "PREMUL_SUM": "sum", "PRODUCT": "prod", "MIN": "min",
           "MAX": "max", "BAND": "bitwise_and", "BOR": "bitwise_or", "BXOR": "bitwise_xor"}
+_NOT_DIVIDED = (torch.uint16, torch.uint32, torch.uint64)  # by torch
 
 
 def _flat(tensor: torch.Tensor) -> torch.Tensor:
@@ -31,6 +32,14 @@ def _flat(tensor: torch.Tensor) -> torch.Tensor:
         raise BadArgument(ValueError, f"a tensor on {tensor.device} of layout {tensor.layout} has "
                            "no dense values in host memory")
     return tensor.detach().resolve_conj().resolve_neg().cpu().contiguous().view(-1)
+
+
+def _result(tensor: torch.Tensor) -> torch.Tensor:
+    """_flat() of a tensor that takes a result."""
+    if not tensor.is_contiguous() and torch._debug_has_internal_overlap(tensor) == 1:
+        raise BadArgument(ValueError, "a tensor that takes a result has elements that share "
+                          "memory, as after expand(); pass a clone()")
+    return _flat(tensor)
 
 
 def _moved(flat: torch.Tensor) -> torch.Tensor:
@@ -77,7 +86,10 @@ def _prepared(op: Any, flat: torch.Tensor) -> torch.Tensor:
 
 
 def _finish(op: Any, flat: torch.Tensor, ranks: int) -> None:
-    if op == dist.ReduceOp.AVG:
+    if op == dist.ReduceOp.AVG and flat.dtype in _NOT_DIVIDED:
+        values = flat.numpy()
+        values //= ranks
+    elif op == dist.ReduceOp.AVG:
         is_real = flat.is_floating_point() or flat.is_complex()
         flat.div_(ranks, rounding_mode=None if is_real else "trunc")
 
@@ -155,14 +167,15 @@ class PythonBackend(_c10d.Backend):
 
     def broadcast(self, tensors: list[torch.Tensor], options: Any) -> Any:
         def run() -> None:
-            flat = _flat(tensors[0])
+            is_root = self._group[0] == options.rootRank
+            flat = _flat(tensors[0]) if is_root else _result(tensors[0])
             self._calls.comm.broadcast(_moved(flat), options.rootRank)
-            if self._group[0] != options.rootRank:
+            if not is_root:
                 _write(tensors[0], flat)
         return self._calls.submit("broadcast", options, tensors, run)
 
     def _reduced(self, tensor: torch.Tensor, op: Any) -> None:
-        word, flat = _operator(op, tensor), _prepared(op, _flat(tensor))
+        word, flat = _operator(op, tensor), _prepared(op, _result(tensor))
         self._calls.comm.allreduce(unisono.IN_PLACE, flat, word)
         _finish(op, flat, self._group[1])
         _write(tensor, flat)
@@ -294,7 +307,7 @@ class PythonBackend(_c10d.Backend):
         if output.numel() != tensor.numel() * self._group[1] or output.dtype != tensor.dtype:
             raise BadArgument(ValueError, f"the output has {output.numel()} elements of "
                                f"{output.dtype}, not those of {self._group[1]} inputs")
-        flat = _flat(output)
+        flat = _result(output)
         own = _flat(tensor)
         place = flat.narrow(0, self._group[0] * own.numel(), own.numel())
         is_in_place = place.data_ptr() == own.data_ptr()
@@ -328,7 +341,7 @@ class PythonBackend(_c10d.Backend):
     def scatter(self, outputs: list[torch.Tensor], inputs: list[list[torch.Tensor]],
                 options: Any) -> Any:
         def run() -> None:
-            flat = _flat(outputs[0])
+            flat = _result(outputs[0])
             every = None
             if self._group[0] == options.rootRank:
                 self._require(inputs[0], outputs[0])
@@ -338,7 +351,7 @@ class PythonBackend(_c10d.Backend):
         return self._calls.submit("scatter", options, outputs, run)
 
     def _scattered(self, output: torch.Tensor, parts: Sequence[torch.Tensor], op: Any) -> None:
-        word, flat = _operator(op, output), _flat(output)
+        word, flat = _operator(op, output), _result(output)
         self._require(parts, output)
         counts = None if _same_size(parts) else [part.numel() for part in parts]
         self._calls.comm.reduce_scatter(_prepared(op, torch.cat([_flat(part) for part in parts])),
@@ -353,7 +366,7 @@ class PythonBackend(_c10d.Backend):
             lambda: self._scattered(outputs[0], inputs[0], options.reduceOp))
 
     def _scattered_single(self, output: torch.Tensor, tensor: torch.Tensor, op: Any) -> None:
-        word, flat = _operator(op, output), _flat(output)
+        word, flat = _operator(op, output), _result(output)
         self._calls.comm.reduce_scatter(_prepared(op, _flat(tensor)), flat, word)
         _finish(op, flat, self._group[1])
         _write(output, flat)
@@ -389,7 +402,7 @@ class PythonBackend(_c10d.Backend):
     def all_to_all_single(self, output: torch.Tensor, tensor: torch.Tensor, output_rows: list[int],
                           input_rows: list[int], options: Any) -> Any:
         def run() -> None:
-            flat = _flat(output)
+            flat = _result(output)
             self._exchanged(flat, _flat(tensor), self._counts(output, output_rows),
                             self._counts(tensor, input_rows))
             _write(output, flat)
