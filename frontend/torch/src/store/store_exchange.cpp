@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <thread>
 #include <utility>
 
 #include "errors.hpp"
@@ -13,21 +14,23 @@ namespace {
 using Clock = std::chrono::steady_clock;
 // A waiting rank looks so often whether the group has been aborted.
 constexpr std::chrono::milliseconds kTurn{500};
+// Between two questions to the store: a part of the wait until now.
+constexpr std::chrono::microseconds kShortestPause{200}, kLongestPause{20'000};
 
 }  // namespace
 
+// By questions: torch logs two warnings for each wait in a TCPStore that takes longer than its
+// limit.
 bool wait_a_turn(c10d::Store& store, const std::vector<std::string>& keys,
                  std::chrono::milliseconds turn) {
   const Clock::time_point begin = Clock::now();
-  try {
-    store.wait(keys, turn);
-    return true;
-  } catch (const c10::DistStoreError&) {
-    return false;
-  } catch (const std::exception&) {  // a FileStore's
-    if (Clock::now() - begin < turn) throw;
-    return false;
+  while (!store.check(keys)) {
+    const Clock::duration elapsed = Clock::now() - begin;
+    if (elapsed >= turn) return false;
+    const auto pause = std::clamp<Clock::duration>(elapsed / 4, kShortestPause, kLongestPause);
+    std::this_thread::sleep_for(std::min<Clock::duration>(pause, turn - elapsed));
   }
+  return true;
 }
 
 StoreExchange::StoreExchange(c10::intrusive_ptr<c10d::Store> store, std::string name, int rank,

@@ -9,7 +9,7 @@ from typing import Any
 import torch.distributed as dist
 import unisono
 
-_TURN = datetime.timedelta(seconds=1)  # a wait in a store cannot be ended from outside
+_SHORTEST_PAUSE, _LONGEST_PAUSE = 2e-4, 2e-2  # seconds between two questions to the store
 
 
 def join(store: Any, rank: int, size: int, timeout: datetime.timedelta,
@@ -43,16 +43,14 @@ def join(store: Any, rank: int, size: int, timeout: datetime.timedelta,
 
 def _wait(store: Any, keys: list[str], rank: int, timeout: datetime.timedelta,
           has_ended: Callable[[], bool]) -> None:
-    end = time.monotonic() + timeout.total_seconds()
-    while True:
-        try:
-            store.wait(keys, _TURN)
-            return
-        except (RuntimeError, ValueError):  # stores have different errors for a wait that is over
-            if has_ended():
-                raise dist.DistBackendError("unisono: the group has been aborted") from None
-            if time.monotonic() < end:
-                continue
+    begin = time.monotonic()
+    while not store.check(keys):  # a wait in a TCPStore logs warnings when it is over
+        elapsed = time.monotonic() - begin
+        if has_ended():
+            raise dist.DistBackendError("unisono: the group has been aborted")
+        if elapsed < timeout.total_seconds():
+            time.sleep(min(max(elapsed / 4, _SHORTEST_PAUSE), _LONGEST_PAUSE))
+            continue
         missing = [str(each) for each, key in enumerate(keys) if not store.check([key])]
         raise dist.DistBackendError(
             f"unisono: rank {rank} waited {timeout} for the group to start; missing are ranks "
