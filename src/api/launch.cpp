@@ -21,6 +21,7 @@ enum class Others : std::uint8_t { wait_for_us, not_concerned };
 struct Prepared {
   Checked checked;
   const plan::Plan* plan = nullptr;
+  std::uint64_t generation = 0;  // of the plan: its call may replace it
 };
 
 Error cannot_make(Comm& comm, Others others, const Error& why) {
@@ -37,7 +38,7 @@ Result<Prepared> prepare(const Arguments& arguments, Comm& comm, Others others) 
     const std::string what = fmt::format("{}: {}", arguments.function, plan.error().message);
     return cannot_make(comm, others, {plan.error().code, what});
   }
-  return Prepared{std::move(checked).value(), *plan};
+  return Prepared{std::move(checked).value(), *plan, comm.group->plans().generation()};
 }
 
 // For the next call, if it is the same. Blocks with types are aligned or not by where the buffer
@@ -45,13 +46,8 @@ Result<Prepared> prepare(const Arguments& arguments, Comm& comm, Others others) 
 void remember(const Arguments& arguments, Comm& comm, const Prepared& made) {
   const bool has_blocks = arguments.blocks != nullptr;
   if (has_blocks && arguments.blocks->scope == CountScope::of_own_typed) return;
-  const LastCall checked{arguments.count,
-                         arguments.type,
-                         arguments.op,
-                         arguments.root,
-                         made.checked.rule,
-                         made.plan,
-                         comm.group->plans().generation()};
+  const LastCall checked{arguments.count,   arguments.type, arguments.op,   arguments.root,
+                         made.checked.rule, made.plan,      made.generation};
   const int which = static_cast<int>(arguments.collective);
   if (!has_blocks) {
     comm.last_calls[which] = checked;

@@ -164,7 +164,8 @@ Status Communicator::run(const plan::Plan& plan, const void* input, void* output
   if (failures_.starts_no_more()) [[unlikely]]
     return failures_.tell();
   if (plan.has_extras) [[unlikely]] {
-    if (learner_ != nullptr && learner_->takes(plan)) return learner_->run(plan, input, output);
+    if (plan.learned != nullptr) return run(*plan.learned, input, output);
+    if (plan.learns && learner_->takes_calls()) return learner_->run(plan, input, output);
     UNISONO_TRY(prepare(queue_, failures_, plan, profile::Form::blocking, blocking_));
   }
   queue_.start(plan, input, output, blocking_);

@@ -44,6 +44,10 @@ struct Plan : std::enable_shared_from_this<Plan> {
   // Whether an operation needs more than the engine: staging, or it is recorded or learned. So
   // others pay one test for all.
   bool has_extras = false;
+  bool learns = false;  // measured times may still replace its algorithm in blocking calls
+  // The plan of blocking calls, where measured times have replaced the algorithm for good. Other
+  // calls keep this one.
+  std::shared_ptr<const Plan> learned;
 
   arith::Kernel kernel = nullptr;
   arith::SumKernel sum = nullptr;  // for sum steps; null: `kernel`, again and again

@@ -25,6 +25,19 @@ using schedule::Shape;
 // Calls with ever new counts would fill the memory.
 constexpr std::size_t kMostPlans = 512;
 
+// Staging, records and learning.
+bool needs_extras(const Plan& plan) {
+  return plan.staging_bytes != 0 || plan.recording.row != nullptr || plan.learns ||
+         plan.learned != nullptr;
+}
+
+std::shared_ptr<Plan> without_learning(const Plan& plan) {
+  auto settled = std::make_shared<Plan>(plan);
+  settled->learns = false;
+  settled->has_extras = needs_extras(*settled);
+  return settled;
+}
+
 void call_user(void* target, const void* left, const void* right, std::int64_t count,
                const void* context) {
   const auto& user = *static_cast<const UserOperator*>(context);
@@ -122,8 +135,16 @@ class PlanMaker {
   void fill_extras() {
     plan_->recording = {};
     if (context_.profile != nullptr) fill_recording(*context_.profile);
-    plan_->has_extras =
-        plan_->staging_bytes != 0 || plan_->recording.row != nullptr || context_.learns;
+    plan_->learns = context_.learns && can_learn();
+    plan_->learned = nullptr;
+    plan_->has_extras = needs_extras(*plan_);
+  }
+
+  // Ranks learn from calls of users whose counts, types and operator all of them know.
+  bool can_learn() const {
+    return call_.purpose == Purpose::user && plan_->engine != select::EngineKind::nic &&
+           call_.type < arith::kTypeCount && call_.op < arith::kOperatorCount &&
+           plan_->staging_bytes == 0;
   }
 
   static std::string name_of(std::int32_t number, std::string (*name)(std::int32_t)) {
@@ -273,6 +294,7 @@ void PlanCache::use_nic(const nic::Preferences& preferences) {
 void PlanCache::forget_all() {
   last_used_ = nullptr;
   plans_.clear();
+  replaced_.clear();
   with_programs_.clear();
   forget_found();
 }
@@ -280,9 +302,25 @@ void PlanCache::forget_all() {
 // Plans that somebody shares stay.
 void PlanCache::evict() {
   std::erase_if(plans_, [this](const Entry& entry) {
-    return entry.second.use_count() == 1 && entry.second.get() != last_used_;
+    const Plan& plan = *entry.second;
+    return entry.second.use_count() == 1 && &plan != last_used_ &&
+           (last_used_ == nullptr || plan.learned.get() != last_used_);
   });
+  std::erase_if(replaced_, [this](const auto& plan) { return plan.get() != last_used_; });
   std::erase_if(with_programs_, [](const auto& entry) { return entry.second.expired(); });
+  forget_found();
+}
+
+void PlanCache::settle(const Plan& plan, const Plan& by) {
+  const auto found = std::ranges::find_if(
+      plans_, [&plan](const Entry& entry) { return entry.second.get() == &plan; });
+  if (found == plans_.end()) return;
+  const std::shared_ptr<Plan> settled = without_learning(plan);
+  if (&by != &plan) {
+    settled->learned = without_learning(by);
+    settled->has_extras = true;
+  }
+  replaced_.push_back(std::exchange(found->second, settled));
   forget_found();
 }
 

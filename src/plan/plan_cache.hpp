@@ -84,6 +84,10 @@ class PlanCache {
   // A plan by one of these, which the cache does not keep.
   base::Result<std::shared_ptr<const Plan>> make_as(const Call& call,
                                                     const Alternative& alternative) const;
+  // Ends the learning of a plan of this cache: from now on blocking calls take the algorithm of
+  // `by` without the learner. Callers may use the plan until the next call that may evict. Another
+  // plan is left as it is.
+  void settle(const Plan& plan, const Plan& by);
   // Forgets all plans. For tests.
   void override_with(const select::Overrides& overrides);
   // From now on plans say which calls use the NIC path. Called before the first user's call.
@@ -124,6 +128,7 @@ class PlanCache {
   const Plan* last_used_ = nullptr;
   const Entry* last_[schedule::kCollectiveCount] = {};
   Plans plans_;
+  std::vector<std::shared_ptr<const Plan>> replaced_;  // by settle(); operations may still use them
   // The newest plan with such programs. There are never more of them than plans.
   std::unordered_map<Call, std::weak_ptr<const Plan>, Hash, SamePrograms> with_programs_;
 };

@@ -63,6 +63,13 @@ bool Lesson::is_ready() const {
   return false;
 }
 
+bool Lesson::has_settled() const {
+  for (std::size_t i = 0; i < candidates_.size(); ++i) {
+    if (can_be_tried(i) && candidates_[i].lost < kLostDecisions) return false;
+  }
+  return true;
+}
+
 std::int64_t Lesson::median_ns(std::size_t candidate) const {
   const Candidate& measured = candidates_[candidate];
   if (measured.count < static_cast<std::size_t>(kTimes)) return kNoTime;
@@ -102,6 +109,11 @@ Lesson::Decision Lesson::decide(std::span<const std::int64_t> medians, std::size
     decision.after_ns = *ns;
   }
   current_ = decision.after;
+  if (decision.after != decision.before) {
+    for (Candidate& each : candidates_) each.lost = 0;
+  } else {
+    for (const std::size_t i : ready) ++candidates_[i].lost;
+  }
   ready.push_back(decision.before);
   for (const std::size_t i : ready) {
     const auto ns = mean(medians, stride, i);

@@ -32,6 +32,8 @@ class Lesson {
   // So many measured times of a candidate are a median. Up to four of them may be wrong in one
   // direction, and it is still a time that was measured rightly.
   static constexpr int kTimes = 9;
+  // One decision may fall into a time of other load.
+  static constexpr int kLostDecisions = 2;
 
   // Candidate 0 is the usual choice.
   explicit Lesson(std::size_t candidates) : candidates_(candidates) {}
@@ -46,6 +48,8 @@ class Lesson {
   void drop(std::size_t candidate) { candidates_[candidate].is_dropped = true; }
 
   std::size_t current() const { return current_; }
+  // Whether every other candidate was dropped, or lost so many decisions to the present one.
+  bool has_settled() const;
   bool is_dropped(std::size_t candidate) const { return candidates_[candidate].is_dropped; }
   // Whether the present candidate and another one have enough new times.
   bool is_ready() const;
@@ -67,6 +71,7 @@ class Lesson {
     std::array<std::int64_t, kKept> ns{};
     std::size_t count = 0;  // of all times; the last kKept are kept
     int fresh = 0;          // since the last decision
+    int lost = 0;           // decisions, to the present candidate
     bool is_dropped = false;
   };
 

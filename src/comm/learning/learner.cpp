@@ -53,12 +53,6 @@ plan::Call call_of(const plan::Plan& plan) {
 
 Learner::Learner(LearnerContext context) : context_(std::move(context)) {}
 
-bool Learner::takes(const plan::Plan& plan) const {
-  return !is_executing_ && plan.collective < schedule::kCollectiveCount &&
-         plan.engine != select::EngineKind::nic && plan.type < arith::kTypeCount &&
-         plan.op < arith::kOperatorCount && plan.staging_bytes == 0;
-}
-
 Learner::Kind* Learner::find_kind(const plan::Plan& plan) {
   const Key key{plan.digest, plan.collective, plan.type, plan.op, plan.root, plan.count};
   if (last_ != nullptr && key == last_key_) return last_;
@@ -107,14 +101,26 @@ Status Learner::execute(const plan::Plan& plan, const void* input, void* output)
   return context_.execute(plan, input, output);
 }
 
+Status Learner::run_settled(Kind* kind, const plan::Plan& usual, const void* input, void* output) {
+  const bool is_usual = kind == nullptr || kind->lesson.current() == 0;
+  const plan::Plan& settled = is_usual ? usual : *kind->plans[kind->lesson.current()];
+  context_.plans->settle(usual, settled);
+  return execute(settled, input, output);
+}
+
+// All ranks make the same calls here, and settle the same kinds before the same operation. So they
+// still reach the same epochs.
 Status Learner::run(const plan::Plan& usual, const void* input, void* output) {
+  ++calls_;
   Kind* const kind = find_kind(usual);
-  if (kind == nullptr) return execute(usual, input, output);
   const std::uint64_t operation = context_.next_operation();
   const auto most = static_cast<std::uint64_t>(context_.most_operations);
   const bool is_frozen = most != 0 && operation >= most;
-  if (!is_frozen && operation >= next_epoch_) UNISONO_TRY(hold_epoch(operation));
-  const bool is_trial = !is_frozen && select::is_trial(kTrialSeed, context_.next_operation());
+  if (kind == nullptr || kind->has_settled() || is_frozen) {
+    return run_settled(kind, usual, input, output);
+  }
+  if (operation >= next_epoch_) UNISONO_TRY(hold_epoch(operation));
+  const bool is_trial = select::is_trial(kTrialSeed, context_.next_operation());
   if (is_trial && !kind->is_open) open(*kind, usual);
   if (!kind->is_open) return execute(usual, input, output);
   const select::Lesson::Turn turn = kind->lesson.next(is_trial);
@@ -154,6 +160,9 @@ Status Learner::hold_epoch(std::uint64_t operation) {
   for (std::size_t i = 0; i < ready.size(); ++i) {
     const auto medians = std::span<const std::int64_t>(all).subspan(i * select::kMostLearned);
     report(*ready[i], ready[i]->lesson.decide(medians, kNumbers), operation);
+    if (!ready[i]->has_settled()) continue;
+    base::log(base::LogLevel::debug, "learn", "{}: settled from operation {} on", ready[i]->call,
+              operation);
   }
   return base::success();
 }

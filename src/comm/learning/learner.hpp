@@ -3,7 +3,8 @@
 // times of the calls themselves (UNISONO_LEARN). It holds a Lesson for each kind of call. At an
 // epoch, the ranks exchange the medians of the lessons that are ready, by an allgather of the
 // communicator before the next call, and decide alike. Between epochs it adds no message and no
-// wait. All ranks reach the same epochs, since they make the same calls. One thread at a time.
+// wait. All ranks reach the same epochs, since they make the same calls. Once a lesson has settled,
+// the plan cache has its outcome, and such calls no longer come here. One thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -48,15 +49,15 @@ class Learner {
   Learner(const Learner&) = delete;
   Learner& operator=(const Learner&) = delete;
 
-  // Whether it may replace the algorithm of such a call, of a user. It leaves alone the calls that
-  // it makes itself, and those with counts, types or operators which only a rank itself knows.
-  bool takes(const plan::Plan& plan) const;
-  // A blocking call that it takes; the cache has this plan for it. The plan stays.
+  // It leaves alone the calls that it makes itself.
+  bool takes_calls() const { return !is_executing_; }
+  // A blocking call of a plan that learns; the cache has this plan for it. The plan stays.
   base::Status run(const plan::Plan& plan, const void* input, void* output);
 
   // In sentences, oldest first; the same on all ranks.
   const std::vector<std::string>& decisions() const { return decisions_; }
   std::int64_t trials() const { return trials_; }
+  std::int64_t calls() const { return calls_; }  // that came to it
   // For tests: the time of a plan's call in place of the measured one.
   void measure_by(std::function<std::int64_t(const plan::Plan&)> time_of) {
     time_of_ = std::move(time_of);
@@ -81,10 +82,13 @@ class Learner {
     std::vector<std::shared_ptr<const plan::Plan>> plans;  // the same; null: not made yet
     select::Lesson lesson{1};
     bool is_open = false;  // its alternatives are known
+    bool has_settled() const { return is_open && lesson.has_settled(); }
   };
   using Kinds = std::unordered_map<Key, std::unique_ptr<Kind>, Hash>;
 
   Kind* find_kind(const plan::Plan& plan);
+  // A call whose algorithm stays; the next ones no longer come here.
+  base::Status run_settled(Kind* kind, const plan::Plan& usual, const void* input, void* output);
   base::Status execute(const plan::Plan& plan, const void* input, void* output);
   void open(Kind& kind, const plan::Plan& plan);
   // The plan of a candidate; null: it cannot be made, and is dropped.
@@ -100,7 +104,7 @@ class Learner {
   Key last_key_;
   Kind* last_ = nullptr;  // of last_key_
   std::vector<std::string> decisions_;
-  std::int64_t trials_ = 0;
+  std::int64_t trials_ = 0, calls_ = 0;
   std::function<std::int64_t(const plan::Plan&)> time_of_;
 };
 

@@ -190,6 +190,114 @@ TEST(Learner, KindsOfCallsLearnApart) {
   EXPECT_TRUE(decisions[0][0].starts_with("allreduce(count 4, ")) << decisions[0][0];
 }
 
+// The state of a rank after its calls have settled.
+struct Settled {
+  bool is_plain = false;               // the last call went without the learner and its records
+  std::string algorithm;               // of the last blocking call
+  std::string started;                 // of a started one
+  std::int64_t calls_before = 0;       // that came to the learner
+  std::int64_t calls_after = 0;        // and after some more calls
+  std::vector<std::string> decisions;  // of the learner
+};
+
+// The candidate that is called `fastest` takes 2 us and all others 10.
+std::vector<Settled> settle(const base::Environment& settings,
+                            std::string (*fastest)(Communicator&, const plan::Call&)) {
+  RankThreads job({0, 0, 0}, settings);
+  std::vector<Settled> all(3);
+  job.run([&](RankThread& self) {
+    ASSERT_TRUE(job.enter(self).ok());
+    Learner& learner = *LearnedCalls(*self.world).learner();
+    learner.measure_by([name = fastest(*self.world, allreduce(4))](const plan::Plan& plan) {
+      return plan.algorithm == name ? 2'000 : 10'000;
+    });
+    std::array<double, 4> input{1, 2, 3, 4}, output{};
+    const auto call_some = [&](int calls) {
+      for (int i = 0; i < calls; ++i) {
+        input[0] = i;
+        ASSERT_TRUE(self.world->run(allreduce(4), input.data(), output.data()).ok()) << i;
+        ASSERT_EQ(output[0], i * 3.0);
+      }
+    };
+    call_some(2 * kCalls);
+    Settled& settled = all[static_cast<std::size_t>(self.rank)];
+    settled.calls_before = learner.calls();
+    call_some(200);
+    settled.calls_after = learner.calls();
+    settled.decisions = learner.decisions();
+    const plan::Plan& last = *self.world->statistics().last_plan;
+    settled.is_plain = !last.has_extras;
+    settled.algorithm = last.algorithm;
+    Pending pending;
+    const auto plan = self.world->plan(allreduce(4));
+    ASSERT_TRUE(plan.ok());
+    ASSERT_TRUE(self.world->start(**plan, input.data(), output.data(), pending).ok());
+    Pending* const awaited[] = {&pending};
+    Communicator* const own[] = {self.world.get()};
+    Communicator::wait_any(own, awaited);
+    ASSERT_EQ(output[3], 12);
+    settled.started = pending.operation.plan->algorithm;
+  });
+  job.run([](RankThread& self) {
+    self.world.reset();
+    self.job.reset();
+  });
+  return all;
+}
+
+std::string usual_candidate(Communicator& world, const plan::Call& call) {
+  const auto candidates = world.plans().alternatives(call);
+  return candidates.empty() ? "" : candidates.front().name;
+}
+
+TEST(Learner, SettledCallsOfAReplacedAlgorithmTakeThePlainPath) {
+  for (const Settled& each : settle({{"UNISONO_LEARN", "on"}}, last_candidate)) {
+    ASSERT_EQ(each.decisions.size(), 1U);
+    EXPECT_TRUE(each.is_plain);
+    EXPECT_LT(each.calls_before, 2 * kCalls);
+    EXPECT_EQ(each.calls_after, each.calls_before);
+    EXPECT_NE(each.decisions[0].find(": " + each.algorithm + " in place of " + each.started),
+              std::string::npos)
+        << each.decisions[0];
+  }
+}
+
+TEST(Learner, SettledCallsOfTheUsualAlgorithmTakeThePlainPath) {
+  for (const Settled& each : settle({{"UNISONO_LEARN", "on"}}, usual_candidate)) {
+    EXPECT_TRUE(each.decisions.empty());
+    EXPECT_TRUE(each.is_plain);
+    EXPECT_LT(each.calls_before, 2 * kCalls);
+    EXPECT_EQ(each.calls_after, each.calls_before);
+    EXPECT_EQ(each.algorithm, each.started);
+  }
+}
+
+TEST(Learner, FrozenCallsTakeThePlainPath) {
+  const auto all =
+      settle({{"UNISONO_LEARN", "on"}, {"UNISONO_LEARN_UNTIL", "320"}}, last_candidate);
+  for (const Settled& each : all) {
+    EXPECT_TRUE(each.is_plain);
+    EXPECT_LE(each.calls_before, 321);
+    EXPECT_EQ(each.calls_after, each.calls_before);
+  }
+}
+
+TEST(Learner, SettledCallsAreStillRecorded) {
+  const test::TemporaryFolder folder;
+  const auto all =
+      settle({{"UNISONO_LEARN", "on"}, {"UNISONO_PROFILE", folder.path() + "/p"}}, last_candidate);
+  for (int rank = 0; rank < 3; ++rank) {
+    EXPECT_EQ(all[0].calls_after, all[0].calls_before);
+    std::ifstream file(folder.path() + "/p." + std::to_string(rank));
+    std::int64_t calls = 0;
+    for (std::string line; std::getline(file, line);) {
+      const auto json = nlohmann::json::parse(line, nullptr, false);
+      if (json.value("collective", "") == "allreduce") calls += json.value("calls", 0);
+    }
+    EXPECT_EQ(calls, 2 * kCalls + 201);
+  }
+}
+
 // One rank starts what the others call: their epochs differ, and so do their calls.
 TEST(Learner, RanksThatCallInDifferentFormsGetAnError) {
   RankThreads job({0, 0}, {{"UNISONO_LEARN", "on"}});

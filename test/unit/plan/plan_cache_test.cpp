@@ -90,6 +90,48 @@ TEST(PlanCache, TypesOfOneSizeAndOperatorsShareWhatIsBound) {
   EXPECT_EQ(most.kernel, arith::find_kernel(arith::Operator::max, arith::Type::float32));
 }
 
+// A plan that was found before stays usable until the next call that may evict.
+TEST(PlanCache, ASettledPlanNoLongerLearns) {
+  PlanContext context = context_of(64, 1 << 16);
+  context.learns = true;
+  PlanCache plans(context);
+  const Plan* const usual = *plans.find(kSumOfInt32, true);
+  EXPECT_TRUE(usual->learns);
+  EXPECT_TRUE(usual->has_extras);
+  const std::uint64_t generation = plans.generation();
+  plans.settle(*usual, *usual);
+  EXPECT_NE(plans.generation(), generation);
+  const Plan* const settled = *plans.find(kSumOfInt32, false);
+  EXPECT_NE(settled, usual);
+  EXPECT_FALSE(settled->has_extras);
+  EXPECT_EQ(settled->learned, nullptr);
+  EXPECT_EQ(settled->digest, usual->digest);
+  EXPECT_EQ(usual->algorithm, settled->algorithm);
+  plans.settle(*usual, *usual);  // no longer a plan of the cache
+  EXPECT_EQ(*plans.find(kSumOfInt32, false), settled);
+  // A plan that shares what is bound learns by itself.
+  const Plan& other = **plans.find(allreduce(arith::Type::float32, arith::Operator::max, 4), true);
+  EXPECT_TRUE(other.learns);
+}
+
+TEST(PlanCache, BlockingCallsOfASettledPlanTakeTheLearnedOne) {
+  PlanContext context = context_of(64, 1 << 16);
+  context.learns = true;
+  PlanCache plans(context);
+  const Plan* const usual = *plans.find(kSumOfInt32, true);
+  const auto alternatives = plans.alternatives(kSumOfInt32);
+  ASSERT_GE(alternatives.size(), 2U);
+  const auto other = plans.make_as(kSumOfInt32, alternatives[1]);
+  ASSERT_TRUE(other.ok());
+  plans.settle(*usual, **other);
+  const Plan* const settled = *plans.find(kSumOfInt32, false);
+  EXPECT_EQ(settled->algorithm, usual->algorithm);
+  ASSERT_NE(settled->learned, nullptr);
+  EXPECT_EQ(settled->learned->algorithm, (*other)->algorithm);
+  EXPECT_FALSE(settled->learned->has_extras);
+  EXPECT_TRUE(settled->has_extras) << "the test that leads to the learned one";
+}
+
 TEST(PlanCache, AllElseThatProgramsDependOnTellsThemApart) {
   PlanCache plans(context_of(64, 1 << 16));
   std::vector<Call> calls(8, kSumOfInt32);

@@ -153,6 +153,33 @@ TEST(Lesson, WhatIsFarSlowerIsNotTriedAgain) {
   for (int i = 0; i < 10; ++i) EXPECT_EQ(lesson.next(true).candidate, 2U);
 }
 
+TEST(Lesson, SettlesOnceAllOthersAreDroppedOrLostTwice) {
+  Lesson lesson(3);
+  add_times(lesson, 0, 1000);
+  add_times(lesson, 1, 1600);  // dropped
+  EXPECT_FALSE(lesson.has_settled());
+  decide(lesson, 3);
+  EXPECT_FALSE(lesson.has_settled()) << "the third was not compared yet";
+  add_times(lesson, 2, 1400);
+  decide(lesson, 3);
+  EXPECT_FALSE(lesson.has_settled()) << "it lost once";
+  add_times(lesson, 2, 1400);
+  EXPECT_EQ(decide(lesson, 3).after, 0U);
+  EXPECT_TRUE(lesson.has_settled());
+}
+
+TEST(Lesson, DecisionsBeforeAChangeDoNotSettleIt) {
+  Lesson lesson(3);
+  add_times(lesson, 0, 1000);
+  for (int i = 0; i < Lesson::kLostDecisions; ++i) {
+    add_times(lesson, 1, 1100);
+    EXPECT_EQ(decide(lesson, 3).after, 0U);
+  }
+  add_times(lesson, 2, 800);
+  EXPECT_EQ(decide(lesson, 3).after, 2U);
+  EXPECT_FALSE(lesson.has_settled()) << "nothing was compared with the new one";
+}
+
 TEST(Lesson, WithOneCandidateThereIsNothingToTry) {
   Lesson lesson(1);
   for (int i = 0; i < 10; ++i) {
@@ -160,6 +187,7 @@ TEST(Lesson, WithOneCandidateThereIsNothingToTry) {
     EXPECT_EQ(turn.candidate, 0U);
     EXPECT_FALSE(turn.is_measured);
   }
+  EXPECT_TRUE(lesson.has_settled());
 }
 
 }  // namespace
