@@ -2,32 +2,44 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """How good are the choices of algorithms on this machine, by the rules and by price?
 
-For each collective, number of ranks and size, `unisono explain` names the choices by rule and by
-price, which of both the library takes, and all legal candidates with their predicted times.
-`unisono bench` measures the choices, the cheapest candidates, and each algorithm with its cheapest
-parameters. The regret of a choice is its
-time over that of the best measured candidate: 1 is perfect. Each repetition measures all candidates
-of a cell one after another, so that other load on the machine affects them alike. Figures are
-medians.
+For each collective, shape and size, `unisono explain` names the choices by rule and by price, which
+of both the library takes, and all legal candidates with their predicted times. `unisono bench`
+measures the choices, the cheapest candidates, and each algorithm with its cheapest parameters. The
+regret of a choice is its time over that of the best measured candidate: 1 is perfect.
+
+A shape is a number of ranks of this machine, or hosts and ranks on each, as 4x1 (as root). One job
+measures one candidate of every cell of a shape, and the jobs of a repetition go through all
+candidates. So other load on the machine affects all of them alike. Figures are medians.
+
+With --candidates FILE, the explanations are kept in a file. Then a later run that finds the file
+there only measures.
 
 With --learn, each repetition also measures the library after it has learned for so many calls
 (UNISONO_LEARN). Its regret is over the best of all figures of the cell, its own included.
 """
 
 import argparse
+import contextlib
 import json
 import os
 import pathlib
+import re
 import statistics
 import subprocess
 import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "peers"))
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE.parent / "peers"), str(HERE.parent / "hosts")]
+from host_set import (Failed, HostSet, ThisMachine, in_a_row, parse_shape, run_main,  # noqa: E402
+                      unisono_job, why_not)
 from peer_report import Unusable, geometric_mean, number, progress, read_report  # noqa: E402
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+ROOT = HERE.parent.parent
 COLLECTIVES = ["barrier", "broadcast", "reduce", "allreduce", "allgather", "gather", "scatter",
                "alltoall", "reduce_scatter", "scan", "exscan"]
+OF_BLOCKS = ["allgather", "gather", "scatter", "alltoall", "reduce_scatter"]
+TWO_LEVELS = "two-level"
+REPORTED = 63  # characters of an algorithm's name that a report has at most
 CHOICES = ["rule", "price", "library"]
 FLOAT32_BYTES = 4
 NEAR = 1.1
@@ -37,37 +49,52 @@ def fail(message):
     sys.exit(f"choice.py: {message}")
 
 
-def run(command, algorithm=None, learned_calls=0):
-    environment = dict(os.environ)
-    for name in ("UNISONO_ALGORITHM", "UNISONO_LEARN", "UNISONO_LEARN_UNTIL"):
-        environment.pop(name, None)
-    if algorithm is not None:
-        environment["UNISONO_ALGORITHM"] = algorithm
-    if learned_calls:
-        environment.update(UNISONO_LEARN="on", UNISONO_LEARN_UNTIL=str(learned_calls))
-    words = [str(word) for word in command]
-    done = subprocess.run(words, capture_output=True, text=True, env=environment)
-    if done.returncode != 0:
-        fail(f"exit status {done.returncode} from: {' '.join(words)} (UNISONO_ALGORITHM="
-             f"{algorithm})\n{done.stdout}{done.stderr}")
-    return done.stdout
+class Shape:
+    """Ranks of this machine, or of several hosts with as many ranks each."""
+
+    def __init__(self, text):
+        self.text = text
+        self.hosts, self.per_host = parse_shape(text) if "x" in text else (0, int(text))
+        self.ranks = max(1, self.hosts) * self.per_host
+
+    def shares_hosts(self):
+        return self.hosts > 1 and self.per_host > 1
+
+    def runner(self, unisono):
+        return HostSet(unisono, self.hosts) if self.hosts else ThisMachine(unisono)
+
+    def commands(self, runner, words, settings):
+        if self.hosts:
+            placement = in_a_row(self.hosts, self.per_host)
+            return unisono_job(runner, placement, ["bench", *words, "--as-rank"], settings)
+        return [(0, [runner.unisono, "bench", *words, "-n", self.ranks], settings)]
 
 
-def explain(arguments, collective, ranks, size):
+def explain(arguments, collective, shape, size, machine):
     """What the library would do, and the candidates, cheapest first."""
-    command = [arguments.unisono, "explain", collective, "-n", ranks, "--format", "json"]
-    if arguments.machine:
-        command += ["--machine", arguments.machine]
+    command = [arguments.unisono, "explain", collective, "-n", shape.ranks, "--format", "json"]
+    if shape.hosts:
+        command += ["--hosts", shape.text, "--multicast"]
+    if machine:
+        command += ["--machine", machine]
     if collective != "barrier":
         command += ["-c", size // FLOAT32_BYTES]
-    return json.loads(run(command))
+    words = [str(word) for word in command]
+    environment = {name: value for name, value in os.environ.items()
+                   if name not in ("UNISONO_ALGORITHM", "UNISONO_LEARN", "UNISONO_LEARN_UNTIL")}
+    done = subprocess.run(words, capture_output=True, text=True, env=environment)
+    if done.returncode != 0:
+        fail(f"exit status {done.returncode} from: {' '.join(words)}\n{done.stdout}{done.stderr}")
+    return json.loads(done.stdout)
 
 
-def candidates_of(explanation, most):
+def candidates_of(explanation, most, shape):
     """The names to measure, at most so many beside the choices and one of each algorithm.
 
-    Of an algorithm with parameters the cheapest by price stands for the others."""
-    cheapest = [each["algorithm"] for each in explanation["priced"]]
+    Of an algorithm with parameters the cheapest by price stands for the others. Where no hosts have
+    several ranks, algorithms of two levels have the schedules of others, and are left out."""
+    cheapest = [each["algorithm"] for each in explanation["priced"]
+                if shape.shares_hosts() or not each["algorithm"].startswith(TWO_LEVELS)]
     first_of_row = {}
     for name in cheapest:
         first_of_row.setdefault(name.partition("(")[0], name)
@@ -75,72 +102,147 @@ def candidates_of(explanation, most):
     return list(dict.fromkeys([*chosen, *cheapest[:most], *first_of_row.values()]))
 
 
-def time_of(arguments, collective, ranks, size, name):
-    command = [arguments.unisono, "bench", collective, "-n", ranks, "--format", "json", "--method",
-               "loop", "--seconds", arguments.seconds]
-    if collective != "barrier":
-        command += ["--sizes", size]
-    text = run(command, f"{collective}:{name}")
-    try:
-        cell = read_report(text)["results"][0]
-    except Unusable as error:
-        fail(f"{error} from {collective} {name} on {ranks} ranks")
-    if cell["algorithm"] != name:
-        fail(f"{collective} took {cell['algorithm']} instead of {name}: it is not legal here")
-    return cell["loop"]["median_us"]
-
-
-def learned_time_of(arguments, collective, ranks, size):
-    """The time of a call after so many others, from which the library learned."""
-    command = [arguments.unisono, "bench", collective, "-n", ranks, "--format", "json", "--method",
-               "loop", "--warmup", arguments.learn, "--seconds", arguments.seconds]
-    if collective != "barrier":
-        command += ["--sizes", size]
-    cell = read_report(run(command, learned_calls=arguments.learn))["results"][0]
-    return cell["loop"]["median_us"]
-
-
-def machine_of(arguments):
-    """Processor, cores, kernel and compiler, as `unisono bench` reports them."""
-    text = run([arguments.unisono, "bench", "barrier", "-n", 2, "--format", "json",
-                "--iterations", 1])
-    return read_report(text).get("machine")
-
-
-def measure_cell(arguments, collective, ranks, size):
-    explanation = explain(arguments, collective, ranks, size)
-    names = candidates_of(explanation, arguments.most)
-    samples = {name: [] for name in names}
-    learned = []
-    for repetition in range(arguments.repeat):
-        # Each is as often early as late.
-        for name in names if repetition % 2 == 0 else reversed(names):
-            progress(f"choice.py: {collective}, {ranks} ranks, {size} bytes, repetition "
-                     f"{repetition + 1}, {name}")
-            samples[name].append(time_of(arguments, collective, ranks, size, name))
-        if arguments.learn:
-            learned.append(learned_time_of(arguments, collective, ranks, size))
-    progress("")
-    measured = {name: statistics.median(times) for name, times in samples.items()}
+def cell_of(arguments, collective, shape, size):
+    progress(f"choice.py: candidates of {collective}, {shape.text}, {size} bytes")
+    machines = arguments.machine or [None]
+    explanation = explain(arguments, collective, shape, size, machines[0])
     predicted = {each["algorithm"]: each["ns"] / 1000 for each in explanation["priced"]}
-    best = min(measured, key=measured.get)
-    chosen = {"library": explanation["algorithm"], "rule": explanation["by_rule"],
-              "price": explanation["by_price"]}
-    least = measured[best]
-    regret = {by: measured[chosen[by]] / least for by in CHOICES}
-    if learned:
-        regret["learned"] = statistics.median(learned) / min(least, statistics.median(learned))
+    names = candidates_of(explanation, arguments.most, shape)
+    for machine in machines[1:]:
+        other = explain(arguments, collective, shape, size, machine)
+        names += [name for name in candidates_of(other, arguments.most, shape) if name not in names]
     return {
-        "collective": collective, "ranks": ranks, "size": size, "engine": explanation["engine"],
-        "candidates": {name: {"measured_us": measured[name], "predicted_us": predicted.get(name)}
-                       for name in names},
-        "best": best, "chosen": chosen,
-        "regret": regret,
+        "collective": collective, "ranks": shape.ranks, "size": size, "shape": shape.text,
+        "engine": explanation["engine"],
+        "candidates": {name: {"predicted_us": predicted.get(name)} for name in names},
+        "chosen": {"library": explanation["algorithm"], "rule": explanation["by_rule"],
+                   "price": explanation["by_price"]},
     }
 
 
+def cells_of(arguments):
+    """The cells with their candidates, from the file of an earlier run if there is one."""
+    if arguments.candidates and arguments.candidates.exists():
+        cells = json.loads(arguments.candidates.read_text())
+        shapes = [shape.text for shape in arguments.shapes]
+        return [cell for cell in cells
+                if cell["shape"] in shapes and cell["collective"] in arguments.collectives]
+    cells = [cell_of(arguments, collective, shape, size)
+             for shape in arguments.shapes for collective in arguments.collectives
+             for size in (arguments.sizes if collective != "barrier" else [0])
+             if collective not in OF_BLOCKS or size * shape.ranks <= arguments.most_bytes]
+    progress("")
+    if arguments.candidates:
+        arguments.candidates.write_text(json.dumps(cells, indent=1) + "\n")
+    return cells
+
+
+def rules_for(cells, turn):
+    """UNISONO_ALGORITHM, by which each cell takes one of its candidates, and their names."""
+    names = {}
+    rules = {}
+    for cell in cells:
+        candidates = list(cell["candidates"])
+        name = candidates[turn % len(candidates)]
+        names[cell["collective"], cell["size"]] = name
+        span = "" if cell["collective"] == "barrier" else f"@{cell['size']}-{cell['size'] + 1}"
+        rules.setdefault(cell["collective"], []).append(name + span)
+    return "|".join(f"{collective}:{';'.join(each)}" for collective, each in rules.items()), names
+
+
+def with_turn(cells, turn):
+    """The cells of the collectives that have so many candidates."""
+    most = {}
+    for cell in cells:
+        most[cell["collective"]] = max(most.get(cell["collective"], 0), len(cell["candidates"]))
+    return [cell for cell in cells if most[cell["collective"]] > turn]
+
+
+class Measured:
+    """The samples of the cells of one shape."""
+
+    def __init__(self, arguments, shape, cells):
+        self.arguments = arguments
+        self.shape = shape
+        self.cells = cells
+        self.samples = {}
+        self.learned = {}
+        self.machine = None
+
+    def groups(self):
+        """Cells whose collectives have the same sizes: a job measures each with all sizes."""
+        by_sizes = {}
+        for collective in dict.fromkeys(cell["collective"] for cell in self.cells):
+            own = [cell for cell in self.cells if cell["collective"] == collective]
+            by_sizes.setdefault(tuple(cell["size"] for cell in own), []).extend(own)
+        return by_sizes.values()
+
+    def results(self, runner, cells, settings, more=()):
+        words = list(dict.fromkeys(cell["collective"] for cell in cells))
+        words += ["--format", "json", "--method", "loop", "--seconds", self.arguments.seconds,
+                  *more]
+        sizes = dict.fromkeys(str(cell["size"]) for cell in cells if cell["size"])
+        if sizes:
+            words += ["--sizes", ",".join(sizes)]
+        environment = {"UNISONO_ALGORITHM": "", "UNISONO_LEARN": "off"} | settings
+        try:
+            text = runner.run(self.shape.commands(runner, words, environment), 300)
+            report = read_report(text)
+        except (Failed, Unusable) as error:
+            fail(f"{error} with {environment}")
+        self.machine = report.get("machine")
+        return report["results"]
+
+    def measure_turn(self, runner, cells, turn):
+        rules, names = rules_for(cells, turn)
+        for result in self.results(runner, cells, {"UNISONO_ALGORITHM": rules}):
+            cell = result["collective"], result["size"]
+            name = names[cell]
+            if result["algorithm"] != name[:REPORTED]:
+                name = result["algorithm"]
+                print(f"# {self.shape.text}: {cell[0]} of {cell[1]} bytes took "
+                      f"{result['algorithm']}, as {names[cell]} is not legal in a job")
+            self.samples.setdefault((*cell, name), []).append(result["loop"]["median_us"])
+
+    def measure_learned(self, runner, cells):
+        settings = {"UNISONO_LEARN": "on"}
+        more = ["--warmup", self.arguments.learn]
+        for result in self.results(runner, cells, settings, more):
+            self.learned.setdefault((result["collective"], result["size"]), []).append(
+                result["loop"]["median_us"])
+
+    def measure(self, runner):
+        for repetition in range(self.arguments.repeat):
+            for cells in self.groups():
+                turns = range(max(len(cell["candidates"]) for cell in cells))
+                # Each is as often early as late.
+                for turn in turns if repetition % 2 == 0 else reversed(turns):
+                    progress(f"choice.py: {self.shape.text}, repetition {repetition + 1}, "
+                             f"candidate {turn + 1} of {len(turns)}")
+                    self.measure_turn(runner, with_turn(cells, turn), turn)
+                if self.arguments.learn:
+                    self.measure_learned(runner, cells)
+        progress("")
+
+    def judged(self, cell):
+        """The cell with its times and regrets; None without a time of each choice."""
+        key = cell["collective"], cell["size"]
+        candidates = {
+            name: {"measured_us": statistics.median(self.samples[(*key, name)]), **predicted}
+            for name, predicted in cell["candidates"].items() if (*key, name) in self.samples}
+        if any(name not in candidates for name in cell["chosen"].values()):
+            return None
+        best = min(candidates, key=lambda name: candidates[name]["measured_us"])
+        least = candidates[best]["measured_us"]
+        regret = {by: candidates[cell["chosen"][by]]["measured_us"] / least for by in CHOICES}
+        if key in self.learned:
+            learned = statistics.median(self.learned[key])
+            regret["learned"] = learned / min(least, learned)
+        return {**cell, "candidates": candidates, "best": best, "regret": regret}
+
+
 def print_cell(cell):
-    print(f"  {cell['collective']:<15}{cell['ranks']:>6}{cell['size']:>9}"
+    print(f"  {cell['collective']:<15}{cell['shape']:>6}{cell['size']:>9}"
           f"{number(cell['candidates'][cell['best']]['measured_us'], 11)}  {cell['best']:<26}"
           + "".join(f"{number(cell['regret'][by], 7)}  {cell['chosen'][by]:<26}"
                     for by in CHOICES)
@@ -164,43 +266,80 @@ def print_summary(by_choice):
               f"{100 * (NEAR - 1):.0f} % of the best")
 
 
-def main():
+def shape_of(text):
+    if not re.fullmatch(r"[1-9]\d*(x[1-9]\d*)?", text):
+        raise argparse.ArgumentTypeError(f"'{text}' is no number of ranks and no HOSTSxRANKS")
+    return Shape(text)
+
+
+def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("collectives", nargs="*", default=COLLECTIVES)
-    parser.add_argument("-n", "--ranks", type=int, nargs="+", default=[2, 4, 8])
+    parser.add_argument("-n", "--shapes", type=shape_of, nargs="+",
+                        default=[Shape("2"), Shape("4"), Shape("8")],
+                        help="ranks of this machine, or hosts x ranks on each [2 4 8]")
     parser.add_argument("--sizes", type=int, nargs="+", default=[8, 1024, 65536, 1048576],
                         help="bytes; multiples of 4")
+    parser.add_argument("--most-bytes", type=int, default=1 << 24, metavar="BYTES",
+                        help="no blocks of which all ranks' together are longer [16 MiB]")
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=0.1, help="of each measurement")
     parser.add_argument("--most", type=int, default=3,
                         help="measure so many of the cheapest candidates, beside one of each row")
     parser.add_argument("--learn", type=int, default=0, metavar="CALLS",
                         help="also measure after so many calls of learning (8192 is enough)")
-    parser.add_argument("--machine", type=pathlib.Path, help="machine file for the prices")
+    parser.add_argument("--machine", type=pathlib.Path, nargs="+",
+                        help="machine file for the prices; more of them add their candidates")
+    parser.add_argument("--candidates", type=pathlib.Path, metavar="FILE",
+                        help="read the candidates here; without the file, write it and end")
     parser.add_argument("--unisono", type=pathlib.Path,
                         default=ROOT / "build/release/bin/unisono")
+    parser.add_argument("--add", type=pathlib.Path, nargs="+", default=[], metavar="FILE",
+                        help="add the cells of these JSON files to the summary and the file")
     parser.add_argument("--json", type=pathlib.Path, help="write all figures to this file")
     arguments = parser.parse_args()
     if any(size % FLOAT32_BYTES for size in arguments.sizes):
         fail(f"--sizes: elements are float32, so that sizes are multiples of {FLOAT32_BYTES}")
-    print(f"# {'collective':<15}{'ranks':>6}{'size':>9}{'best, us':>11}  {'':<26}"
+    reason = why_not(arguments.unisono) if any(each.hosts for each in arguments.shapes) else ""
+    if reason:
+        fail(reason)
+    return arguments
+
+
+def main():
+    arguments = parse_arguments()
+    only_explains = arguments.candidates is not None and not arguments.candidates.exists()
+    all_cells = cells_of(arguments)
+    if only_explains:
+        print(f"# {len(all_cells)} cells in {arguments.candidates}")
+        return
+    print(f"# {'collective':<15}{'shape':>6}{'size':>9}{'best, us':>11}  {'':<26}"
           + "".join(f"{by:>7}  {'':<26}" for by in CHOICES)
           + ("  learned" if arguments.learn else ""))
-    cells = []
-    for collective in arguments.collectives:
-        for ranks in arguments.ranks:
-            for size in arguments.sizes if collective != "barrier" else [0]:
-                cells.append(measure_cell(arguments, collective, ranks, size))
-                print_cell(cells[-1])
-    by_choice = summary(cells)
+    judged, machine = [], None
+    for shape in arguments.shapes:
+        measured = Measured(arguments, shape,
+                            [cell for cell in all_cells if cell["shape"] == shape.text])
+        with contextlib.ExitStack() as stack:
+            measured.measure(stack.enter_context(shape.runner(arguments.unisono)))
+        machine = measured.machine
+        of_shape = [cell for cell in map(measured.judged, measured.cells) if cell is not None]
+        for cell in of_shape:
+            print_cell(cell)
+        judged += of_shape
+    commands = [" ".join(["bench/choice/choice.py", *sys.argv[1:]])]
+    for path in arguments.add:
+        earlier = json.loads(path.read_text())
+        judged += earlier["cells"]
+        commands.append(earlier["command"])
+    by_choice = summary(judged)
     print_summary(by_choice)
     if arguments.json:
-        head = {"tool": "choice.py", "command": " ".join(["bench/choice/choice.py", *sys.argv[1:]]),
-                "machine": machine_of(arguments)}
+        head = {"tool": "choice.py", "command": "; ".join(commands), "machine": machine}
         arguments.json.write_text(
-            json.dumps({**head, "summary": by_choice, "cells": cells}, indent=1) + "\n")
+            json.dumps({**head, "summary": by_choice, "cells": judged}, indent=1) + "\n")
 
 
 if __name__ == "__main__":
-    main()
+    run_main(main)

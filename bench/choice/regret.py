@@ -15,7 +15,12 @@ import pathlib
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from choice import CHOICES, ROOT, explain, print_summary, summary  # noqa: E402
+from choice import CHOICES, ROOT, Shape, explain, print_summary, summary  # noqa: E402
+
+
+def shape_text(cell):
+    """Older files have numbers of ranks only."""
+    return cell.get("shape", str(cell["ranks"]))
 
 
 def stand_in(name, measured, predicted):
@@ -27,7 +32,8 @@ def stand_in(name, measured, predicted):
 
 
 def regrets_of(arguments, cell):
-    explanation = explain(arguments, cell["collective"], cell["ranks"], cell["size"])
+    explanation = explain(arguments, cell["collective"], Shape(shape_text(cell)), cell["size"],
+                          arguments.machine)
     measured = {name: each["measured_us"] for name, each in cell["candidates"].items()}
     predicted = {each["algorithm"]: each["ns"] for each in explanation["priced"]}
     names = {"rule": explanation["by_rule"], "price": explanation["by_price"],
@@ -56,7 +62,7 @@ def main():
         cells.append(cell)
         missing += more
         if arguments.cells:
-            print(f"  {cell['collective']:<15}{cell['ranks']:>6}{cell['size']:>9}"
+            print(f"  {cell['collective']:<15}{shape_text(cell):>6}{cell['size']:>9}"
                   + "".join(f"{cell['regret'][by]:>7.2f}  {cell['chosen'][by]:<26}"
                             for by in CHOICES))
     print(f"  {'collective':<15}" + "".join(f"{by:>9}{'worst':>7}" for by in CHOICES))

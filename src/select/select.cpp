@@ -163,7 +163,18 @@ std::optional<std::int64_t> common_bytes(const Shape& shape, const Circumstances
   return elements * now.element_bytes;
 }
 
-bool goes_by_price(const Shape&, const Circumstances&) { return false; }
+// A long allreduce of ranks that help each other. Its best algorithm changes with the number of
+// ranks and the length, and prices follow that better than a rule. A machine file that does not
+// know the error of its prices is not sure enough.
+bool goes_by_price(const Shape& shape, const Circumstances& now) {
+  if (shape.collective != schedule::Collective::allreduce || shape.exact || shape.hosts.given() ||
+      !machine_of(now).price_error) {
+    return false;
+  }
+  const auto bytes = common_bytes(shape, now);
+  return host_engine(shape, now) == EngineKind::helping && bytes &&
+         *bytes >= model::constant_of(machine_of(now), model::Constant::split_from).count();
+}
 
 const model::Machine& machine_of(const Circumstances& now) {
   return now.machine != nullptr ? *now.machine : model::default_machine();
@@ -242,7 +253,7 @@ Choice choose(const Shape& shape, const Circumstances& circumstances, const Over
   } else {
     std::optional<Choice> cheapest;
     if (goes_by_price(shape, circumstances)) {
-      cheapest = choose_by_sure_price(shape, circumstances, overrides);
+      cheapest = choose_by_price(shape, circumstances, overrides);
     }
     choice = cheapest ? std::move(*cheapest) : choose_by_rule(shape, circumstances, overrides);
   }

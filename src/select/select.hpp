@@ -94,7 +94,7 @@ std::optional<Choice> choose_by_price(const schedule::Shape& shape,
 std::optional<Choice> choose_by_sure_price(const schedule::Shape& shape,
                                            const Circumstances& circumstances,
                                            const Overrides& overrides = {});
-// Whether choose() takes that candidate for such a call: where prices were measured to
+// Whether choose() takes the cheapest candidate for such a call: where prices were measured to
 // choose at least as well as rules do (bench/choice).
 bool goes_by_price(const schedule::Shape& shape, const Circumstances& circumstances);
 

@@ -109,6 +109,7 @@ TEST(ChooseByPrice, FollowsTheMachineFile) {
 // error.
 TEST(ChooseBySurePrice, TakesWhatIsCheaperAloneAndInARowByMoreThanTheError) {
   model::Machine machine = model::default_machine();
+  machine.price_error.reset();
   // Each message costs its sender much: a tree beats one rank that sends to all.
   for (model::PathParameters& path : machine.paths) {
     path.overhead = {.number = 1, .unit = model::Unit::ms, .where = "test"};
@@ -182,6 +183,49 @@ TEST(Choose, SplitsALongVectorOnlyWhereRanksHaveCores) {
   Shape shorter = longer;
   shorter.count = 100;
   EXPECT_EQ(choose(shorter, crowded).algorithm->name, "gather-release");
+}
+
+// As measured on 2 cores, from the length on at which a vector is split (bench/choice).
+TEST(Choose, GoesByPriceForLongAllreducesOfHelpedRanks) {
+  const Shape longer{.collective = Collective::allreduce, .ranks = 8, .count = 16'384};
+  const Circumstances helped{.element_bytes = 8,
+                             .oversubscribed = true,
+                             .cores = 2,
+                             .multicast = true,
+                             .staged_multicast = true,
+                             .window_bytes = 128 << 10,
+                             .op = arith::Operator::sum,
+                             .type = arith::Type::float64,
+                             .shared_windows = true};
+  const Choice choice = choose(longer, helped);
+  EXPECT_EQ(choice.origin, Origin::price);
+  EXPECT_EQ(choice.engine, EngineKind::helping);
+  EXPECT_EQ(choice.algorithm, choose_by_price(longer, helped)->algorithm);
+  EXPECT_NE(choice.algorithm, choose_by_rule(longer, helped).algorithm);
+  EXPECT_TRUE(algorithm::build(*choice.algorithm, longer, choice.parameters, 0).ok());
+  const auto by_rule = [](const Shape& shape, const Circumstances& now) {
+    return choose(shape, now).origin == Origin::rule;
+  };
+  Shape other = longer;
+  other.count = 512;
+  EXPECT_TRUE(by_rule(other, helped)) << "short";
+  other = longer;
+  other.exact = true;
+  EXPECT_TRUE(by_rule(other, helped)) << "reproducible";
+  other = longer;
+  other.collective = Collective::reduce;
+  EXPECT_TRUE(by_rule(other, helped));
+  Circumstances alone = helped;
+  alone.engine = base::EngineChoice::inline_;
+  EXPECT_TRUE(by_rule(longer, alone)) << "ranks that do not help each other";
+  model::Machine unsure = model::default_machine();
+  unsure.price_error.reset();
+  Circumstances busy = helped;
+  busy.machine = &unsure;
+  EXPECT_TRUE(by_rule(longer, busy)) << "a file whose prices have no known error";
+  const auto overrides = parse_overrides("allreduce:ring");
+  ASSERT_TRUE(overrides.ok());
+  EXPECT_EQ(choose(longer, helped, *overrides).algorithm->name, "ring");
 }
 
 topology::HostMap in_fours(int ranks) {
