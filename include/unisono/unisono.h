@@ -687,7 +687,7 @@ typedef struct {
   int64_t operations;   /* collectives completed by this rank */
   int64_t sleeps;       /* times this rank slept in the kernel while it waited */
   int64_t helped_steps; /* steps this rank did for other ranks */
-  char algorithm[64];   /* of the last collective, e.g. "pairwise" */
+  char algorithm[128];  /* of the last collective, e.g. "pairwise" */
   char engine[16];      /* of the last collective: "inline" or "helping" */
   int64_t multicasts;   /* messages that this rank sent to several ranks */
   int64_t stagings;     /* multicasts that this rank copied to a shared buffer: once for all

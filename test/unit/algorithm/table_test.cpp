@@ -2,6 +2,7 @@
 // The table as data: names, parameters, refusals and their reasons.
 #include <gtest/gtest.h>
 
+#include <unisono/unisono.h>
 #include <limits>
 #include <set>
 
@@ -18,6 +19,16 @@ const Algorithm& row(Collective collective, std::string_view name) {
 
 void expect_start(const std::string& text, std::string_view start) {
   EXPECT_EQ(text.substr(0, start.size()), start);
+}
+
+// Degrees and segments of up to four digits are far more than any machine is known to want.
+TEST(Table, NamesWithParametersFitIntoWhatTheApiTells) {
+  for (const Algorithm& entry : table()) {
+    Parameters parameters;
+    parameters.values.fill(9999);
+    EXPECT_LT(describe(entry, parameters).size(), sizeof(unisono_comm_info_t::algorithm))
+        << describe(entry, parameters);
+  }
 }
 
 TEST(Table, RowsAreCompleteAndNamesUnique) {
