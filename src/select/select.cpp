@@ -213,34 +213,6 @@ std::optional<Choice> choose_by_price(const Shape& shape, const Circumstances& n
   return choice;
 }
 
-std::optional<Choice> choose_by_sure_price(const Shape& shape, const Circumstances& now,
-                                           const Overrides& overrides) {
-  const auto& error = machine_of(now).price_error;
-  if (!error || shape.ranks == 1 || shape.blocks.given() || now.local_counts) return std::nullopt;
-  const Choice rule = choose_by_rule(shape, now, overrides);
-  const Pricing pricing = pricing_of(shape, now, host_engine(shape, now));
-  const Ruling ruling = rule_on(overrides, shape, common_bytes(shape, now));
-  const auto cheapest = cheapest_candidate(shape, pricing, ruling);
-  if (!cheapest || cheapest->is_estimate ||
-      !is_priceable(*rule.algorithm, rule.parameters, shape)) {
-    return std::nullopt;
-  }
-  const auto of_rule = price_of(*rule.algorithm, rule.parameters, shape, pricing);
-  const double margin = 1 + error->number;
-  if (!of_rule || cheapest->price.ns * margin >= of_rule->ns ||
-      cheapest->price.in_row_ns * margin >= of_rule->in_row_ns) {
-    return std::nullopt;
-  }
-  Choice choice;
-  choice.algorithm = cheapest->row;
-  choice.parameters = cheapest->parameters;
-  choice.origin = Origin::price;
-  choice.reason = fmt::format(
-      "cheaper than {}, the rule's choice, by more than the error of prices on the machine \"{}\"",
-      algorithm::describe(*rule.algorithm, rule.parameters), pricing.machine->name);
-  return choice;
-}
-
 Choice choose(const Shape& shape, const Circumstances& circumstances, const Overrides& overrides) {
   const auto bytes = common_bytes(shape, circumstances);
   Ruling ruling = rule_on(overrides, shape, bytes);

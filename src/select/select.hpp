@@ -88,12 +88,6 @@ Choice choose_by_rule(const schedule::Shape& shape, const Circumstances& circums
 std::optional<Choice> choose_by_price(const schedule::Shape& shape,
                                       const Circumstances& circumstances,
                                       const Overrides& overrides = {});
-// The cheapest candidate if it is cheaper than the rule's choice both alone and in a row. The
-// difference has to be more than the machine file's price_error. Without a price_error, or with an
-// estimate only, it is nullopt.
-std::optional<Choice> choose_by_sure_price(const schedule::Shape& shape,
-                                           const Circumstances& circumstances,
-                                           const Overrides& overrides = {});
 // Whether choose() takes the cheapest candidate for such a call: where prices were measured to
 // choose at least as well as rules do (bench/choice).
 bool goes_by_price(const schedule::Shape& shape, const Circumstances& circumstances);

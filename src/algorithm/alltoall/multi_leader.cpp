@@ -84,7 +84,7 @@ class MultiLeader {
   }
   // The first slot of messages from hosts, at a rank of any host.
   static SlotId first_from_hosts(int size) { return 2 * (size - 1); }
-  // The slot at another rank of this host for what comes from this rank as a leader.
+  // Where this rank, as a leader, puts blocks from other hosts at another rank of its host.
   SlotId slot_of_led(int place) const {
     const auto its_own = static_cast<int>(led_at(place).size());
     SlotId slot = size_ - 1 + (its_own == 0 ? 0 : size_ - 1 + its_own);

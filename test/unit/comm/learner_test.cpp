@@ -148,6 +148,20 @@ TEST(Learner, TheProfileOfARankNamesItsDecisions) {
   }
 }
 
+// An allreduce of 4 elements by three ranks, split-phase; by which algorithm.
+void start_and_wait(RankThread& self, std::string& algorithm) {
+  std::array<double, 4> input{1, 2, 3, 4}, output{};
+  Pending pending;
+  const auto plan = self.world->plan(allreduce(4));
+  ASSERT_TRUE(plan.ok());
+  ASSERT_TRUE(self.world->start(**plan, input.data(), output.data(), pending).ok());
+  Pending* const awaited[] = {&pending};
+  Communicator* const own[] = {self.world.get()};
+  Communicator::wait_any(own, awaited);
+  ASSERT_EQ(output[3], 12);
+  algorithm = pending.operation.plan->algorithm;
+}
+
 // Calls of other kinds lie between, and some are started. Each kind has its own choice.
 TEST(Learner, KindsOfCallsLearnApart) {
   RankThreads job({0, 0, 0}, {{"UNISONO_LEARN", "on"}});
@@ -167,14 +181,8 @@ TEST(Learner, KindsOfCallsLearnApart) {
       ASSERT_TRUE(self.world->run(allreduce(5), input.data(), output.data()).ok());
       ASSERT_EQ(output[4], 15);
       if (i % 16 != 0) continue;
-      Pending pending;
-      const auto plan = self.world->plan(allreduce(4));
-      ASSERT_TRUE(plan.ok());
-      ASSERT_TRUE(self.world->start(**plan, input.data(), output.data(), pending).ok());
-      Pending* const awaited[] = {&pending};
-      Communicator* const own[] = {self.world.get()};
-      Communicator::wait_any(own, awaited);
-      ASSERT_EQ(output[3], 12);
+      std::string by;
+      ASSERT_NO_FATAL_FAILURE(start_and_wait(self, by));
     }
     const std::lock_guard lock(mutex);
     decisions.push_back(learner.decisions());
@@ -228,15 +236,9 @@ std::vector<Settled> settle(const base::Environment& settings,
     const plan::Plan& last = *self.world->statistics().last_plan;
     settled.is_plain = !last.has_extras;
     settled.algorithm = last.algorithm;
-    Pending pending;
-    const auto plan = self.world->plan(allreduce(4));
-    ASSERT_TRUE(plan.ok());
-    ASSERT_TRUE(self.world->start(**plan, input.data(), output.data(), pending).ok());
-    Pending* const awaited[] = {&pending};
-    Communicator* const own[] = {self.world.get()};
-    Communicator::wait_any(own, awaited);
-    ASSERT_EQ(output[3], 12);
-    settled.started = pending.operation.plan->algorithm;
+    std::string by;
+    ASSERT_NO_FATAL_FAILURE(start_and_wait(self, by));
+    settled.started = by;
   });
   job.run([](RankThread& self) {
     self.world.reset();

@@ -109,7 +109,7 @@ TEST(PlanCache, ASettledPlanNoLongerLearns) {
   EXPECT_EQ(usual->algorithm, settled->algorithm);
   plans.settle(*usual, *usual);  // no longer a plan of the cache
   EXPECT_EQ(*plans.find(kSumOfInt32, false), settled);
-  // A plan that shares what is bound learns by itself.
+  // Another call with the same programs still learns.
   const Plan& other = **plans.find(allreduce(arith::Type::float32, arith::Operator::max, 4), true);
   EXPECT_TRUE(other.learns);
 }

@@ -105,41 +105,6 @@ TEST(ChooseByPrice, FollowsTheMachineFile) {
   EXPECT_NE(choose_by_price(shape, now)->algorithm->name, "recursive-multiplying");
 }
 
-// A rule's choice that is cheaper in a row stays, and so does one that is dearer by less than the
-// error.
-TEST(ChooseBySurePrice, TakesWhatIsCheaperAloneAndInARowByMoreThanTheError) {
-  model::Machine machine = model::default_machine();
-  machine.price_error.reset();
-  // Each message costs its sender much: a tree beats one rank that sends to all.
-  for (model::PathParameters& path : machine.paths) {
-    path.overhead = {.number = 1, .unit = model::Unit::ms, .where = "test"};
-  }
-  const Shape shape{.collective = Collective::gather, .ranks = 8, .count = 1};
-  Circumstances now{.element_bytes = 8,
-                    .cores = 8,
-                    .window_bytes = 128 << 10,
-                    .buffers = {{{8 << 10, 64}, {}, {128 << 10, 8}}},
-                    .machine = &machine};
-  const Shape broadcast{.collective = Collective::broadcast, .ranks = 8, .count = 1};
-  now.multicast = true;  // the rule's choice is flat, whose root sends to each without staging
-  const std::string flat(choose_by_rule(broadcast, now).algorithm->name);
-  ASSERT_EQ(flat, "flat");
-  EXPECT_FALSE(choose_by_sure_price(broadcast, now).has_value()) << "without a known error";
-  const auto with_error = [&](double error) {
-    machine.price_error = {.number = error, .unit = model::Unit::ratio, .where = "test"};
-    return choose_by_sure_price(broadcast, now);
-  };
-  const auto sure = with_error(0.3);
-  ASSERT_TRUE(sure.has_value());
-  EXPECT_EQ(sure->origin, Origin::price);
-  const auto by_price = choose_by_price(broadcast, now);
-  EXPECT_EQ(sure->algorithm, by_price->algorithm);
-  EXPECT_FALSE(with_error(100).has_value());
-  // A gather by one rank overlaps in a row.
-  EXPECT_FALSE(choose_by_sure_price(shape, now).has_value());
-  EXPECT_FALSE(goes_by_price(broadcast, now));
-}
-
 TEST(ChooseByPrice, KeepsAnExcludedAlgorithmOut) {
   const Shape shape{.collective = Collective::barrier, .ranks = 8};
   const Circumstances now{.cores = 8};
