@@ -9,10 +9,16 @@ regret of a choice is its time over that of the best measured candidate: 1 is pe
 
 A shape is a number of ranks of this machine, or hosts and ranks on each, as 4x1 (as root). One job
 measures one candidate of every cell of a shape, and the jobs of a repetition go through all
-candidates. So other load on the machine affects all of them alike. Figures are medians.
+candidates. So other load on the machine affects all of them alike. A figure is the least of the
+medians that the jobs report: a machine may move its cores apart for seconds, and a job that meets
+that takes up to twice as long.
 
 With --candidates FILE, the explanations are kept in a file. Then a later run that finds the file
 there only measures.
+
+Of many candidates that take about the same time, the one with the least figure had luck. With
+--finals, the choices and so many of the best candidates of each cell are measured again, and only
+the figures of this second round count.
 
 With --learn, each repetition also measures the library after it has learned for so many calls
 (UNISONO_LEARN). Its regret is over the best of all figures of the cell, its own included.
@@ -24,7 +30,6 @@ import json
 import os
 import pathlib
 import re
-import statistics
 import subprocess
 import sys
 
@@ -39,7 +44,7 @@ COLLECTIVES = ["barrier", "broadcast", "reduce", "allreduce", "allgather", "gath
                "alltoall", "reduce_scatter", "scan", "exscan"]
 OF_BLOCKS = ["allgather", "gather", "scatter", "alltoall", "reduce_scatter"]
 TWO_LEVELS = "two-level"
-REPORTED = 63  # characters of an algorithm's name that a report has at most
+REPORTED = 127  # characters of an algorithm's name that a report has at most
 CHOICES = ["rule", "price", "library"]
 FLOAT32_BYTES = 4
 NEAR = 1.1
@@ -166,6 +171,7 @@ class Measured:
         self.shape = shape
         self.cells = cells
         self.samples = {}
+        self.first_round = {}
         self.learned = {}
         self.machine = None
 
@@ -211,34 +217,64 @@ class Measured:
             self.learned.setdefault((result["collective"], result["size"]), []).append(
                 result["loop"]["median_us"])
 
+    def measure_all(self, runner, repetition, note):
+        """Once every candidate of every cell."""
+        for cells in self.groups():
+            turns = range(max(len(cell["candidates"]) for cell in cells))
+            # Each is as often early as late.
+            for turn in turns if repetition % 2 == 0 else reversed(turns):
+                progress(f"choice.py: {self.shape.text}, {note}repetition {repetition + 1}, "
+                         f"candidate {turn + 1} of {len(turns)}")
+                self.measure_turn(runner, with_turn(cells, turn), turn)
+
+    def least_of(self, cell, name):
+        return min(self.samples[cell["collective"], cell["size"], name])
+
+    def finalist(self, cell):
+        """The cell with the choices and the best of its candidates, as far as they ran."""
+        ran = [name for name in cell["candidates"]
+               if (cell["collective"], cell["size"], name) in self.samples]
+        best = sorted(ran, key=lambda name: self.least_of(cell, name))[:self.arguments.finals]
+        names = dict.fromkeys([*best, *(each for each in cell["chosen"].values() if each in ran)])
+        return {**cell, "candidates": {name: cell["candidates"][name] for name in names}}
+
     def measure(self, runner):
         for repetition in range(self.arguments.repeat):
-            for cells in self.groups():
-                turns = range(max(len(cell["candidates"]) for cell in cells))
-                # Each is as often early as late.
-                for turn in turns if repetition % 2 == 0 else reversed(turns):
-                    progress(f"choice.py: {self.shape.text}, repetition {repetition + 1}, "
-                             f"candidate {turn + 1} of {len(turns)}")
-                    self.measure_turn(runner, with_turn(cells, turn), turn)
+            self.measure_all(runner, repetition, "")
+            if self.arguments.learn and not self.arguments.finals:
+                self.measure_learned_cells(runner)
+        if self.arguments.finals:
+            self.cells = [self.finalist(cell) for cell in self.cells]
+            self.first_round, self.samples = self.samples, {}
+            for repetition in range(self.arguments.finals_repeat):
+                self.measure_all(runner, repetition, "finals, ")
                 if self.arguments.learn:
-                    self.measure_learned(runner, cells)
+                    self.measure_learned_cells(runner)
         progress("")
+
+    def measure_learned_cells(self, runner):
+        for cells in self.groups():
+            self.measure_learned(runner, cells)
 
     def judged(self, cell):
         """The cell with its times and regrets; None without a time of each choice."""
         key = cell["collective"], cell["size"]
         candidates = {
-            name: {"measured_us": statistics.median(self.samples[(*key, name)]), **predicted}
+            name: {"measured_us": min(self.samples[(*key, name)]), **predicted}
             for name, predicted in cell["candidates"].items() if (*key, name) in self.samples}
         if any(name not in candidates for name in cell["chosen"].values()):
             return None
         best = min(candidates, key=lambda name: candidates[name]["measured_us"])
+        others = {name: {"first_round_us": min(samples)}
+                  for (collective, size, name), samples in self.first_round.items()
+                  if (collective, size) == key and name not in candidates}
         least = candidates[best]["measured_us"]
         regret = {by: candidates[cell["chosen"][by]]["measured_us"] / least for by in CHOICES}
         if key in self.learned:
-            learned = statistics.median(self.learned[key])
+            learned = min(self.learned[key])
             regret["learned"] = learned / min(least, learned)
-        return {**cell, "candidates": candidates, "best": best, "regret": regret}
+        return {**cell, "candidates": candidates, "best": best, "regret": regret,
+                **({"not_in_finals": others} if others else {})}
 
 
 def print_cell(cell):
@@ -287,6 +323,10 @@ def parse_arguments():
     parser.add_argument("--seconds", type=float, default=0.1, help="of each measurement")
     parser.add_argument("--most", type=int, default=3,
                         help="measure so many of the cheapest candidates, beside one of each row")
+    parser.add_argument("--finals", type=int, default=0, metavar="COUNT",
+                        help="measure the choices and so many of the best again; only that counts")
+    parser.add_argument("--finals-repeat", type=int, default=5, metavar="COUNT",
+                        help="repetitions of the finals [5]")
     parser.add_argument("--learn", type=int, default=0, metavar="CALLS",
                         help="also measure after so many calls of learning (8192 is enough)")
     parser.add_argument("--machine", type=pathlib.Path, nargs="+",

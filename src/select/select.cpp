@@ -163,17 +163,17 @@ std::optional<std::int64_t> common_bytes(const Shape& shape, const Circumstances
   return elements * now.element_bytes;
 }
 
-// A long allreduce of ranks that help each other. Its best algorithm changes with the number of
-// ranks and the length, and prices follow that better than a rule. A machine file that does not
-// know the error of its prices is not sure enough.
+// The long calls of ranks that help each other. Their best algorithm changes with the number of
+// ranks and the length, and prices follow that better than rules. Those of alltoalls were measured
+// to be worse. A machine file that does not know the error of its prices is not sure enough.
 bool goes_by_price(const Shape& shape, const Circumstances& now) {
-  if (shape.collective != schedule::Collective::allreduce || shape.exact || shape.hosts.given() ||
-      !machine_of(now).price_error) {
+  const auto bytes = common_bytes(shape, now);
+  if (shape.collective == schedule::Collective::alltoall || shape.exact || shape.hosts.given() ||
+      !bytes || !machine_of(now).price_error || host_engine(shape, now) != EngineKind::helping) {
     return false;
   }
-  const auto bytes = common_bytes(shape, now);
-  return host_engine(shape, now) == EngineKind::helping && bytes &&
-         *bytes >= model::constant_of(machine_of(now), model::Constant::split_from).count();
+  const std::int64_t all = schedule::has_blocks(shape.collective) ? *bytes * shape.ranks : *bytes;
+  return all >= model::constant_of(machine_of(now), model::Constant::split_from).count();
 }
 
 const model::Machine& machine_of(const Circumstances& now) {

@@ -151,7 +151,7 @@ TEST(Choose, SplitsALongVectorOnlyWhereRanksHaveCores) {
 }
 
 // As measured on 2 cores, from the length on at which a vector is split (bench/choice).
-TEST(Choose, GoesByPriceForLongAllreducesOfHelpedRanks) {
+TEST(Choose, GoesByPriceForLongCallsOfHelpedRanks) {
   const Shape longer{.collective = Collective::allreduce, .ranks = 8, .count = 16'384};
   const Circumstances helped{.element_bytes = 8,
                              .oversubscribed = true,
@@ -178,8 +178,22 @@ TEST(Choose, GoesByPriceForLongAllreducesOfHelpedRanks) {
   other.exact = true;
   EXPECT_TRUE(by_rule(other, helped)) << "reproducible";
   other = longer;
-  other.collective = Collective::reduce;
-  EXPECT_TRUE(by_rule(other, helped));
+  other.collective = Collective::alltoall;
+  EXPECT_TRUE(by_rule(other, helped)) << "an alltoall";
+  other.collective = Collective::barrier;
+  other.count = 0;
+  EXPECT_TRUE(by_rule(other, helped)) << "a barrier";
+  for (const Collective collective :
+       {Collective::reduce, Collective::broadcast, Collective::allgather, Collective::gather,
+        Collective::scatter, Collective::reduce_scatter}) {
+    other = longer;
+    other.collective = collective;
+    if (schedule::has_blocks(collective)) other.count /= other.ranks;
+    EXPECT_FALSE(by_rule(other, helped)) << schedule::collective_name(collective);
+    EXPECT_EQ(choose(other, helped).algorithm, choose_by_price(other, helped)->algorithm);
+    other.count = 2;
+    EXPECT_TRUE(by_rule(other, helped)) << "short: " << schedule::collective_name(collective);
+  }
   Circumstances alone = helped;
   alone.engine = base::EngineChoice::inline_;
   EXPECT_TRUE(by_rule(longer, alone)) << "ranks that do not help each other";
