@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/clock.hpp"
 #include "base/log.hpp"
 #include "topology/spare_core.hpp"
 #include "wait/short_slices.hpp"
@@ -20,6 +21,16 @@ topology::UsableCores published_by(const RankHeader& entry) {
   return cores;
 }
 
+wait::WaitTimes wait_times_of(const model::Machine& machine) {
+  const auto ns = [&](model::Constant constant) {
+    constexpr double kMost = base::kSecond;  // what counts of a file's number, which may be any
+    return static_cast<std::int64_t>(std::min(model::constant_of(machine, constant).ns(), kMost));
+  };
+  return {.spin_ns = ns(model::Constant::rank_spin),
+          .turn_ns = ns(model::Constant::rank_turn),
+          .background_spin_ns = ns(model::Constant::background_spin)};
+}
+
 }  // namespace
 
 void Cores::publish(const Ranks& ranks) {
@@ -32,7 +43,8 @@ void Cores::publish(const Ranks& ranks) {
                              std::memory_order_relaxed);
 }
 
-void Cores::settle(const Ranks& ranks, bool has_network, const base::Settings& settings) {
+void Cores::settle(const Ranks& ranks, bool has_network, const base::Settings& settings,
+                   const model::Machine& machine) {
   for (int r = 0; r < ranks.count(); ++r) {
     if (!ranks.hosts().is_here(r)) continue;
     if (r == ranks.own()) place_ = here_.size();
@@ -45,7 +57,7 @@ void Cores::settle(const Ranks& ranks, bool has_network, const base::Settings& s
   contention_.expect_turns_of(turns);
   count_ = topology::count_cores(topology::all_cores(here_));
   // A look at the network is a system call: nothing is won by not giving the core away in between.
-  wait_policy_ = wait::WaitPolicy::for_ranks(oversubscribed_ || has_network,
+  wait_policy_ = wait::WaitPolicy::for_ranks(wait_times_of(machine), oversubscribed_ || has_network,
                                              settings.time_ns(base::Setting::spin), turns);
   const base::Toggle short_slices = settings.toggle(base::Setting::short_slices);
   if (short_slices == base::Toggle::off) wait_policy_.short_slices = wait::ShortSlices::never;

@@ -9,6 +9,7 @@
 
 #include "base/settings/settings.hpp"
 #include "job/ranks.hpp"
+#include "model/machine.hpp"
 #include "topology/cores.hpp"
 #include "wait/waiter.hpp"
 
@@ -19,7 +20,8 @@ class Cores {
   // Shows the others which cores this rank may use; before it enters.
   void publish(const Ranks& ranks);
   // When all ranks of the host have published theirs. `has_network`: a wait looks at a network.
-  void settle(const Ranks& ranks, bool has_network, const base::Settings& settings);
+  void settle(const Ranks& ranks, bool has_network, const base::Settings& settings,
+              const model::Machine& machine);
 
   // More ranks than cores.
   bool are_oversubscribed() const { return oversubscribed_; }

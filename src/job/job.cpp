@@ -89,7 +89,7 @@ base::Status Job::meet_all(const bootstrap::JobInfo& info,
   UNISONO_ASSIGN(reproducible, agree_on_sums(start_up_, info));
   UNISONO_TRY(agree_on_bulk(start_up_, info, memory_, *machine_));
   UNISONO_ASSIGN(nic_capabilities_, exchange_nic_capabilities(start_up_, nic));
-  cores_.settle(ranks_, network_ != nullptr, settings_);
+  cores_.settle(ranks_, network_ != nullptr, settings_, *machine_);
   if (ranks_.own() == 0) log_start(info.job);
   return base::success();
 }

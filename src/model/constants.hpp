@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Constants of a machine that belong to no path: from which sizes and numbers of ranks on one way
-// of a call is faster than another, and what the NIC path takes for blocks. A machine file may have
-// any of them; the default machine has all. Values; any thread.
+// of a call is faster than another, how long a rank waits in which way, and what the NIC path takes
+// for blocks. A machine file may have any of them; the default machine has all. Values; any thread.
 #pragma once
 
 #include <cstdint>
@@ -27,6 +27,9 @@ enum class Constant : std::uint8_t {
   staged_up_to,
   referred_from,
   referred_in_place_from,
+  rank_spin,
+  rank_turn,
+  background_spin,
   nic_broadcast,
   nic_real_vector,
   nic_gathered,
@@ -37,7 +40,7 @@ enum class Constant : std::uint8_t {
   nic_joined_per_byte,
   nic_step,
 };
-inline constexpr int kConstantCount = 25;
+inline constexpr int kConstantCount = 28;
 
 enum class Quantity : std::uint8_t { bytes, ranks, time, time_per_byte };
 

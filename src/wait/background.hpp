@@ -4,13 +4,7 @@
 // computing thread run until the kernel's next tick, up to 4 ms, and a wake-up costs microseconds.
 #pragma once
 
-#include <cstdint>
-
 namespace unisono::wait {
-
-// A background thread spins for so long before it sleeps, where ranks have a core each. An
-// operation that is under way goes on within this time, and a rank that computes may take longer.
-inline constexpr std::int64_t kBackgroundSpinNs = 200'000;
 
 void set_background_thread(bool is_background);
 bool is_background_thread();

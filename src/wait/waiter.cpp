@@ -11,25 +11,29 @@ namespace unisono::wait {
 namespace {
 // Reading the clock costs as much as several looks at a flag, and so does a yield.
 constexpr int kSpinsPerClock = 32;
-// A turn of a rank that only looks and yields takes about 2 us, and a call about one such turn of
-// each rank. A rank yields for as long as that many turns of all ranks. Otherwise one delay would
-// put many ranks to sleep; a call that wakes many is again so slow that its ranks sleep.
-constexpr std::int64_t kTurnNs = 2'000;
+// A call takes about a turn of each rank that shares the core. A rank yields for as long as so many
+// turns of all ranks. Otherwise one delay would put many ranks to sleep; a call that wakes many is
+// again so slow that its ranks sleep.
 constexpr int kTurns = 32;
 
 Waiter::Next next_in_background(const WaitPolicy& policy, std::int64_t waited_ns) {
   const bool spins = policy.spin_ns > 0;
-  if (spins && waited_ns < std::max(policy.spin_ns, kBackgroundSpinNs)) return Waiter::Next::spin;
+  if (spins && waited_ns < std::max(policy.spin_ns, policy.background_spin_ns)) {
+    return Waiter::Next::spin;
+  }
   if (policy.short_slices != ShortSlices::never) ask_for_short_slices();
   return Waiter::Next::sleep;
 }
 
 }  // namespace
 
-WaitPolicy WaitPolicy::for_ranks(bool oversubscribed, std::int64_t spin_setting_ns,
-                                 int ranks_per_core) {
+WaitPolicy WaitPolicy::for_ranks(const WaitTimes& times, bool oversubscribed,
+                                 std::int64_t spin_setting_ns, int ranks_per_core) {
   WaitPolicy policy;
-  policy.yield_ns = std::max(policy.yield_ns, ranks_per_core * kTurns * kTurnNs);
+  policy.spin_ns = std::min(times.spin_ns, base::kSecond);
+  policy.background_spin_ns = std::min(times.background_spin_ns, base::kSecond);
+  const std::int64_t turns_ns = ranks_per_core * kTurns * std::min(times.turn_ns, base::kSecond);
+  policy.yield_ns = std::clamp(turns_ns, policy.yield_ns, base::kSecond);
   if (oversubscribed) {
     policy.spin_ns = 0;
     policy.short_slices = ShortSlices::at_once;

@@ -20,16 +20,27 @@ namespace unisono::wait {
 
 enum class ShortSlices : std::uint8_t { never, after_a_lost_one, at_once };
 
+// Times of the machine, from its file. Each counts for a second at most, so that a rank that waits
+// in vain sleeps in the end.
+struct WaitTimes {
+  std::int64_t spin_ns = 0;  // of a rank that has a core of its own
+  std::int64_t turn_ns = 0;  // of a rank that looks and yields, where ranks share a core
+  // A background thread spins for so long before it sleeps, where ranks have a core each. An
+  // operation that is under way goes on within this time; a rank that computes may take longer.
+  std::int64_t background_spin_ns = 0;
+};
+
 struct WaitPolicy {
-  std::int64_t spin_ns = 2'000;
-  std::int64_t yield_ns = 450'000;  // with up to seven ranks on a core, an idle rank uses no core
-                                    // after a millisecond
+  std::int64_t spin_ns = 0;
+  std::int64_t background_spin_ns = 0;
+  std::int64_t yield_ns = 450'000;  // while ranks take short turns on a core, an idle rank uses no
+                                    // core after a millisecond
   ShortSlices short_slices = ShortSlices::after_a_lost_one;
 
   // Ranks that share a core need equal slices. One with shorter slices would get the core back
   // before the others had a turn. `ranks_per_core`: those that take turns on the fullest core.
-  static WaitPolicy for_ranks(bool oversubscribed, std::int64_t spin_setting_ns,
-                              int ranks_per_core = 1);
+  static WaitPolicy for_ranks(const WaitTimes& times, bool oversubscribed,
+                              std::int64_t spin_setting_ns, int ranks_per_core = 1);
 };
 
 class Waiter {

@@ -315,7 +315,7 @@ class Tuner {
     }
     UNISONO_TRY(measure_messages_of(model::Engine::helping, crowded, with_costs));
     tuning_.machine = std::move(with_costs);
-    return base::success();
+    return measure_turn(crowded.back());
   }
 
   base::Status measure_messages_of(model::Engine engine, const std::vector<int>& numbers,
@@ -342,6 +342,16 @@ class Tuner {
       note("a call of one message", costs.start_up_and_latency);
     }
     set_message_costs(with_costs, engine, costs, what + ", fit of prices");
+    return base::success();
+  }
+
+  // A barrier of ranks that share cores takes about a turn of each rank of a core.
+  base::Status measure_turn(int ranks) {
+    UNISONO_ASSIGN(const Sample one, barrier(ranks, probe_ns_));
+    const double of_core = std::ceil(static_cast<double>(ranks) / cores_);
+    tuning_.machine.constants[static_cast<std::size_t>(model::Constant::rank_turn)] =
+        measured(note(one) / of_core, one.plus_minus / of_core,
+                 fmt::format("a barrier of {} ranks, for each of a core", ranks));
     return base::success();
   }
 

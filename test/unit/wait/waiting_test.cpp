@@ -25,8 +25,10 @@
 namespace unisono::wait::waiting_test {
 namespace {
 
+constexpr WaitTimes kTimes = {.spin_ns = 2'000, .turn_ns = 2'000, .background_spin_ns = 200'000};
+
 TEST(Waiter, SpinsThenYieldsThenSleepsWithinAMillisecond) {
-  const WaitPolicy policy = WaitPolicy::for_ranks(false, -1);
+  const WaitPolicy policy = WaitPolicy::for_ranks(kTimes, false, -1);
   EXPECT_GT(policy.spin_ns, 0);
   EXPECT_LT(policy.spin_ns + policy.yield_ns, 1'000'000);
   CoreContention contention;
@@ -45,16 +47,16 @@ TEST(Waiter, SpinsThenYieldsThenSleepsWithinAMillisecond) {
 
 TEST(Waiter, NeverSpinsWhereRanksOutnumberCores) {
   CoreContention contention;
-  Waiter waiter(WaitPolicy::for_ranks(true, -1), contention);
+  Waiter waiter(WaitPolicy::for_ranks(kTimes, true, -1), contention);
   EXPECT_EQ(waiter.next(), Waiter::Next::yield);
-  EXPECT_EQ(WaitPolicy::for_ranks(true, 7).spin_ns, 7) << "the setting wins";
+  EXPECT_EQ(WaitPolicy::for_ranks(kTimes, true, 7).spin_ns, 7) << "the setting wins";
 }
 
 TEST(Waiter, YieldsForManyTurnsOfAllRanksThatShareItsCore) {
-  const std::int64_t few = WaitPolicy::for_ranks(true, -1, 2).yield_ns;
+  const std::int64_t few = WaitPolicy::for_ranks(kTimes, true, -1, 2).yield_ns;
   EXPECT_EQ(few, WaitPolicy{}.yield_ns) << "the turns of a few ranks are short";
   for (const int ranks : {16, 64, 1024}) {
-    const WaitPolicy policy = WaitPolicy::for_ranks(true, -1, ranks);
+    const WaitPolicy policy = WaitPolicy::for_ranks(kTimes, true, -1, ranks);
     EXPECT_GT(policy.yield_ns, few) << ranks;
     CoreContention contention;
     contention.expect_turns_of(ranks);
@@ -66,6 +68,25 @@ TEST(Waiter, YieldsForManyTurnsOfAllRanksThatShareItsCore) {
     EXPECT_GE(turns, 16) << ranks;
     EXPECT_LT(now, 1'000'000'000) << "an idle rank sleeps in the end: " << ranks;
   }
+}
+
+TEST(Waiter, YieldsTheLongerTheLongerATurnLasts) {
+  WaitTimes slow = kTimes;
+  slow.turn_ns *= 3;
+  EXPECT_EQ(WaitPolicy::for_ranks(slow, true, -1, 64).yield_ns,
+            3 * WaitPolicy::for_ranks(kTimes, true, -1, 64).yield_ns);
+}
+
+TEST(Waiter, SleepsInTheEndWhateverTheMachineSays) {
+  const std::int64_t many = std::int64_t{1} << 62;
+  const WaitPolicy policy = WaitPolicy::for_ranks(
+      {.spin_ns = many, .turn_ns = many, .background_spin_ns = many}, false, -1, 1024);
+  EXPECT_EQ(policy.spin_ns, base::kSecond);
+  EXPECT_EQ(policy.background_spin_ns, base::kSecond);
+  EXPECT_EQ(policy.yield_ns, base::kSecond);
+  const WaitPolicy none = WaitPolicy::for_ranks({}, false, -1);
+  EXPECT_EQ(none.spin_ns, 0);
+  EXPECT_EQ(none.yield_ns, WaitPolicy{}.yield_ns);
 }
 
 // Answers to a new thread's wait, one for each microsecond, up to its first sleep.
@@ -89,17 +110,17 @@ Turns turns_before_sleep(const WaitPolicy& policy, bool is_background) {
 }
 
 TEST(Waiter, ABackgroundThreadSpinsLongerAndNeverYields) {
-  const WaitPolicy policy = WaitPolicy::for_ranks(false, -1);
+  const WaitPolicy policy = WaitPolicy::for_ranks(kTimes, false, -1);
   const Turns usual = turns_before_sleep(policy, false), own = turns_before_sleep(policy, true);
   EXPECT_GT(usual.yields, 0);
   EXPECT_EQ(own.yields, 0);
-  EXPECT_EQ(own.spins, kBackgroundSpinNs / 1'000);
-  EXPECT_EQ(turns_before_sleep(WaitPolicy::for_ranks(false, 500'000), true).spins, 500)
+  EXPECT_EQ(own.spins, kTimes.background_spin_ns / 1'000);
+  EXPECT_EQ(turns_before_sleep(WaitPolicy::for_ranks(kTimes, false, 500'000), true).spins, 500)
       << "a longer setting wins";
 }
 
 TEST(Waiter, ABackgroundThreadSleepsAtOnceWhereRanksShareCores) {
-  const Turns own = turns_before_sleep(WaitPolicy::for_ranks(true, -1), true);
+  const Turns own = turns_before_sleep(WaitPolicy::for_ranks(kTimes, true, -1), true);
   EXPECT_EQ(own.spins, 0);
   EXPECT_EQ(own.yields, 0);
 }
@@ -161,17 +182,17 @@ TEST(ShortSlices, AreAskedForBeforeTurnsAreTaken) {
   const std::uint64_t usual = usual_slice_ns();
   bool granted = false;
   std::thread([&] { granted = ask_for_short_slices(); }).join();
-  WaitPolicy policy = WaitPolicy::for_ranks(true, -1);
+  WaitPolicy policy = WaitPolicy::for_ranks(kTimes, true, -1);
   EXPECT_EQ(slice_after_a_yield(policy), granted ? kShortSliceNs : usual);
   policy.short_slices = ShortSlices::never;
   EXPECT_EQ(slice_after_a_yield(policy), usual);
-  EXPECT_EQ(slice_after_a_yield(WaitPolicy::for_ranks(false, -1)), usual)
+  EXPECT_EQ(slice_after_a_yield(WaitPolicy::for_ranks(kTimes, false, -1)), usual)
       << "with a core of its own it leaves the thread alone";
 }
 
 TEST(Waiter, SleepsAtOnceWhereSomebodyElseComputes) {
   for (const bool oversubscribed : {false, true}) {
-    const WaitPolicy policy = WaitPolicy::for_ranks(oversubscribed, -1);
+    const WaitPolicy policy = WaitPolicy::for_ranks(kTimes, oversubscribed, -1);
     CoreContention contention;
     std::int64_t now = 1'000'000'000;
     for (int i = 0; i < CoreContention::kSlices; ++i) {
