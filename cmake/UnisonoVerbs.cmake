@@ -13,7 +13,8 @@ if(UNISONO_VERBS AND UNISONO_VERBS_INCLUDE)
   message(STATUS "verbs: headers in ${UNISONO_VERBS_INCLUDE}")
 else()
   set(UNISONO_WITHOUT_VERBS verbs/verbs.cpp verbs/device.cpp verbs/library.cpp verbs/outgoing.cpp
-      verbs/incoming.cpp)
+      verbs/incoming.cpp verbs/port.cpp verbs/multicast/multicast.cpp
+      verbs/multicast/group_datagrams.cpp verbs/multicast/group_queue.cpp)
   if(UNISONO_VERBS)
     message(STATUS "verbs: not used, no headers (Debian: libibverbs-dev)")
   else()

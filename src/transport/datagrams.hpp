@@ -21,6 +21,8 @@ struct DatagramLimits {
   std::size_t max_payload = 0;  // bytes of one datagram, head and body together
   std::size_t batch = 1;        // datagrams of one call from which on more bring nothing
   bool multicast = false;       // kGroup is a legal target
+  // Bytes of one datagram to the group; 0: as max_payload.
+  std::size_t max_group_payload = 0;
 };
 
 // One datagram: head, then body. Either may be empty, not both. The memory may be reused when
@@ -29,6 +31,9 @@ struct Outgoing {
   int target = kGroup;  // rank in the job, not the own one; or kGroup
   std::span<const std::byte> head{};
   std::span<const std::byte> body{};
+  // The receiver has to act on it, though it computes and waits for nothing. Such datagrams may
+  // overtake others.
+  bool urgent = false;
 };
 
 // One received datagram in memory of the transport. The caller may write to it and owns it until
@@ -72,12 +77,29 @@ class Datagrams {
   // A descriptor to sleep on. poll(2) reports it readable while receive() would return something,
   // and when there is room again after a short send(). -1 if there is none.
   virtual int descriptor() const { return -1; }
+  // Call it before each sleep on the descriptor. False: receive() may return something already.
+  // `only_urgent`: other datagrams than urgent ones need not end the sleep.
+  virtual bool may_sleep(bool /*only_urgent*/) { return true; }
 
   // Call it if the probe shows that the network does not carry multicast
   // (transport/multicast_probe.hpp). After that, kGroup is no legal target.
   virtual void give_up_multicast(std::string /*note*/) {}
   // Why there is no multicast; empty if it works or was not requested.
   virtual const std::string& multicast_note() const {
+    static const std::string none;
+    return none;
+  }
+
+  // Multicast may have a second carrier. Call it if the probe shows that not all members hear each
+  // other by the first; all members then probe again. True if there is one.
+  virtual bool has_other_multicast() const { return false; }
+  virtual void take_other_multicast() {}
+  // Other members need this to send urgent datagrams to this one. Probes carry it. 0: they need
+  // nothing.
+  virtual std::uint64_t multicast_card() const { return 0; }
+  virtual void meet_member(int /*rank*/, std::uint64_t /*card*/) {}
+  // Why this rank has ceased to multicast: where, what, and what to do. Empty: it has not.
+  virtual const std::string& multicast_loss() const {
     static const std::string none;
     return none;
   }

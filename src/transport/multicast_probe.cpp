@@ -45,6 +45,7 @@ void MulticastProbe::take(const wire::Header& header) {
   if (place == members_.end() || place->rank != static_cast<int>(header.sender)) return;
   if (!place->heard) {
     place->heard = true;
+    if (header.place != wire::kNoPlace) datagrams_.meet_member(place->rank, header.place);
     if (++heard_ == others_) {
       // The others wait for this.
       interval_ns_ = kFirstInterval;
@@ -61,6 +62,8 @@ bool MulticastProbe::send(std::int64_t now_ns) {
   wire::Header header = filter_.header(wire::Kind::probe, wire::kToGroup, sequence_);
   const bool all_heard = heard_ == others_;
   header.value = all_heard ? 1 : 0;
+  const std::uint64_t card = datagrams_.multicast_card();
+  if (card != 0) header.place = card;
   const wire::Envelope envelope = filter_.seal(header, {});
   std::array<Outgoing, kLastCopies> copies;
   copies.fill({.target = kGroup, .head = envelope, .body = {}});
@@ -122,8 +125,10 @@ MulticastReport probe_multicast(Datagrams& datagrams, wire::PacketFilter& filter
   while (true) {
     const std::int64_t now = base::now_ns();
     const int work = probe.step(now);
-    if (probe.carries() || now >= deadline_ns) return {probe.carries(), probe.note()};
-    if (work != 0 || datagrams.descriptor() < 0) continue;
+    if (probe.carries() || now >= deadline_ns) {
+      return {probe.carries(), probe.note(), datagrams.has_other_multicast()};
+    }
+    if (work != 0 || datagrams.descriptor() < 0 || !datagrams.may_sleep(false)) continue;
     pollfd descriptor{.fd = datagrams.descriptor(), .events = POLLIN, .revents = 0};
     poll(&descriptor, 1, base::poll_timeout_ms(std::min(probe.next_ns(), deadline_ns)));
   }

@@ -59,7 +59,8 @@ class MulticastProbe {
 
 struct MulticastReport {
   bool carries = false;
-  std::string note;
+  std::string note{};
+  bool has_other = false;  // the datagrams have another carrier of multicasts, which may be tried
 };
 
 // Runs a probe until it knows that multicast carries, or the deadline. Sleeps in between, if there

@@ -14,6 +14,7 @@
 #include "transport/tcp/reference.hpp"
 #include "transport/tcp/tcp.hpp"
 #include "transport/udp/factory.hpp"
+#include "transport/verbs/multicast/multicast.hpp"
 #include "transport/verbs/reference.hpp"
 #include "transport/verbs/verbs.hpp"
 #include "transport/virtual/virtual.hpp"
@@ -33,9 +34,23 @@ constexpr std::array kLocal = {
              .make = nullptr},
 };
 
+// UDP, with the carrier of multicasts that UNISONO_MULTICAST_BY names.
+base::Result<std::unique_ptr<JobDatagrams>> open_udp_and_multicast(const base::Settings& settings,
+                                                                   int rank,
+                                                                   const IpAddress& towards) {
+  UNISONO_ASSIGN(auto udp, open_udp(settings, rank, towards));
+  if (settings.choice(Setting::multicast_by) != "verbs") return udp;
+  UNISONO_ASSIGN(NetworkSettings network, network_settings(settings));
+  return multicast_by_verbs(std::move(udp), {.device = settings.text(Setting::verbs_device),
+                                             .network = std::move(network)});
+}
+
 constexpr std::array kDatagrams = {
-    DatagramsRow{
-        .name = "udp", .open = open_udp, .describe = describe_udp, .reference = kUdpReference},
+    DatagramsRow{.name = "udp",
+                 .open = open_udp_and_multicast,
+                 .describe = describe_udp,
+                 .other_multicast = verbs_multicast_description,
+                 .reference = kUdpReference},
 };
 
 constexpr std::array kDecorators = {

@@ -39,6 +39,8 @@ struct DatagramsRow {
                                                       const IpAddress& towards);
   // For people: what this host would use towards another one, as lines "name: value".
   base::Result<std::string> (*describe)(const base::Settings& settings, const IpAddress& towards);
+  // For people: what this machine has as another carrier of multicasts, or why it has none.
+  std::string (*other_multicast)();
   std::string_view reference;  // its part of docs/reference/transports.md
 };
 std::span<const DatagramsRow> datagrams_rows();

@@ -57,6 +57,7 @@ enum unisono_packet_kind {
    * part of the tree. */
   UNISONO_PACKET_ANSWER = 5,
   /* To the group: is multicast carried? `value` is 1 if the sender has heard all members' probes.
+   * `place`, unless NONE: where its device takes urgent packets (transport/verbs/multicast).
    * To a rank: how long may datagrams be? `value` is the round, `position` says which length. */
   UNISONO_PACKET_PROBE = 6,
   /* Asks the target to put bytes of its memory from offset `place` on to the sender, with `flag`

@@ -103,7 +103,8 @@ std::string transports_text() {
     }
   }
   for (const transport::DatagramsRow& row : transport::datagrams_rows()) {
-    out += fmt::format("{}:\n  between hosts: {}\n", row.name, kDatagramsCarry);
+    out += fmt::format("{}:\n  between hosts: {}\n  multicast by verbs: {}\n", row.name,
+                       kDatagramsCarry, row.other_multicast());
   }
   for (const transport::RemoteMemoryRow& row : transport::remote_memory_rows()) {
     out += fmt::format("{}:\n  between hosts: {}\n  here: {}\n", row.name, kRemoteMemoryCarries,
@@ -124,6 +125,8 @@ std::string meanings() {
   out += fmt::format("| between hosts | what it carries: {}; or {} |\n", kDatagramsCarry,
                      kRemoteMemoryCarries);
   return out +
+         "| multicast by verbs | the device that could carry multicasts instead of IP multicast, "
+         "or why there is none |\n"
          "| here | the library or the device that would be used, or why there is none |\n"
          "\n`shm` carries all messages within a host. `virtual` is a network for tests; no job "
          "uses "

@@ -41,6 +41,7 @@ enum class Setting {
   shared_limit,
   networks,
   multicast,
+  multicast_by,
   multicast_group,
   multicast_ttl,
   datagram,
@@ -64,7 +65,7 @@ enum class Setting {
   first_sequence,
   fault,
 };
-inline constexpr std::size_t kSettingCount = 42;
+inline constexpr std::size_t kSettingCount = 43;
 
 // The enumerations that settings take, in the order of their names in the table.
 enum class EngineChoice { automatic, inline_, helping };  // UNISONO_ENGINE

@@ -87,7 +87,8 @@ std::size_t FaultyDatagrams::send(std::span<const Outgoing> datagrams) {
     } else if (chance(options_.reorder)) {
       Held held{now_ns_() + options_.delay_ns,
                 datagram.target,
-                {datagram.head.begin(), datagram.head.end()}};
+                {datagram.head.begin(), datagram.head.end()},
+                datagram.urgent};
       held.bytes.insert(held.bytes.end(), datagram.body.begin(), datagram.body.end());
       held_.push_back(std::move(held));
       ++faults_.held;
@@ -110,7 +111,7 @@ void FaultyDatagrams::release_due() {
   std::size_t done = 0;
   while (done < held_.size() &&
          (held_[done].due_ns <= now_ns_() || held_.size() - done > kMostHeld)) {
-    const Outgoing late{held_[done].target, held_[done].bytes, {}};
+    const Outgoing late{held_[done].target, held_[done].bytes, {}, held_[done].urgent};
     if (inner_->send({&late, 1}) == 0) ++faults_.dropped_late;
     ++done;
   }

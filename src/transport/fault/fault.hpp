@@ -53,8 +53,14 @@ class FaultyDatagrams final : public Datagrams {
   std::size_t send(std::span<const Outgoing> datagrams) override;
   std::size_t receive(std::span<Incoming> datagrams) override;
   int descriptor() const override { return inner_->descriptor(); }
+  bool may_sleep(bool only_urgent) override { return inner_->may_sleep(only_urgent); }
   void give_up_multicast(std::string note) override { inner_->give_up_multicast(std::move(note)); }
   const std::string& multicast_note() const override { return inner_->multicast_note(); }
+  bool has_other_multicast() const override { return inner_->has_other_multicast(); }
+  void take_other_multicast() override { inner_->take_other_multicast(); }
+  std::uint64_t multicast_card() const override { return inner_->multicast_card(); }
+  void meet_member(int rank, std::uint64_t card) override { inner_->meet_member(rank, card); }
+  const std::string& multicast_loss() const override { return inner_->multicast_loss(); }
   DatagramCounts counts() const override { return inner_->counts(); }
   std::string last_error() const override { return inner_->last_error(); }
 
@@ -66,6 +72,7 @@ class FaultyDatagrams final : public Datagrams {
     std::int64_t due_ns;
     int target;
     std::vector<std::byte> bytes;
+    bool urgent;
   };
 
   bool chance(double share) { return share > 0 && prng_.unit() < share; }

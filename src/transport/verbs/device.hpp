@@ -17,29 +17,10 @@
 #include "base/result.hpp"
 #include "transport/verbs/handshake.hpp"
 #include "transport/verbs/library.hpp"
+#include "transport/verbs/port.hpp"
 #include "transport/verbs/verbs.hpp"
 
 namespace unisono::transport {
-
-template <class Object>
-using VerbsOwned = std::unique_ptr<Object, int (*)(Object*)>;
-
-// Memory that the device may read and, with its key, another rank may write. Not inherited by
-// child processes, so that their copies on write do not move its pages.
-// Pages of its own: those of the heap would go on to be missing in children when it is freed.
-struct VerbsMemory {
-  struct Unmap {
-    std::size_t length;
-    void operator()(std::byte* start) const;
-  };
-  std::unique_ptr<std::byte, Unmap> bytes{nullptr, Unmap{0}};
-  VerbsOwned<ibv_mr> registration{nullptr, nullptr};  // ends first
-  std::byte* at(std::size_t offset) const { return bytes.get() + offset; }
-};
-
-// Zeroed. `device`: its name, for errors: resources, system.
-base::Result<VerbsMemory> enroll_verbs(const VerbsLibrary& library, ibv_pd* domain,
-                                       std::string_view device, std::size_t bytes);
 
 inline constexpr std::uint64_t kVerbsSharedReceive = ~std::uint64_t{0};  // all others: datagrams
 inline constexpr std::uint32_t kVerbsQueueDepth = 128;  // work requests of one connection
@@ -47,13 +28,13 @@ inline constexpr std::uint32_t kVerbsQueueDepth = 128;  // work requests of one 
 class VerbsDevice {
  public:
   // `library` outlives it.
-  explicit VerbsDevice(const VerbsLibrary& library) : library_(library) {}
+  explicit VerbsDevice(const VerbsLibrary& library) : library_(library), port_(library) {}
 
   base::Status open(const VerbsOptions& options);
 
-  const std::string& name() const { return name_; }  // "rxe0 port 1"
+  const std::string& name() const { return port_.name(); }  // "rxe0 port 1"
   const VerbsAddress& address() const { return address_; }
-  std::uint32_t mtu() const { return mtu_; }  // as ibv_mtu
+  std::uint32_t mtu() const { return port_.mtu(); }  // as ibv_mtu
   std::size_t most_connections() const { return most_connections_; }
   std::uint32_t most_inline() const { return most_inline_; }
 
@@ -74,38 +55,28 @@ class VerbsDevice {
   ibv_cq* sends() const { return sends_.get(); }
   ibv_cq* receives() const { return receives_.get(); }
   int channel() const { return channel_->fd; }
-  int events() const { return context_->async_fd; }
+  int events() const { return port_.context()->async_fd; }
   // Wake up by the channel at the next completion. False if the device refuses.
   bool arm();
   // The device's next event; negative: none.
-  int next_event();
+  int next_event() { return port_.next_event(); }
   const char* text_of(ibv_wc_status status) const { return library_.wc_status_str(status); }
 
  private:
-  base::Error failure(std::string_view what, int error) const;
-  base::Status choose(const VerbsOptions& options);
-  base::Status try_device(ibv_device* device, const VerbsOptions& options, std::string& reasons);
-  bool choose_gid(const ibv_port_attr& port, std::uint8_t number, const IpAddress& wanted);
   base::Status check_limits(int ranks);
   base::Status open_queues();
   base::Status open_control();
   ibv_ah_attr route_to(const VerbsAddress& to) const;
 
   const VerbsLibrary& library_;
-  std::string name_;
+  VerbsPort port_;  // before all that is made on it
   VerbsAddress address_;
-  std::uint8_t port_ = 1;
-  std::uint8_t gid_index_ = 0;
   std::uint8_t pause_ = 0;  // before an unacknowledged write is repeated
-  bool is_ethernet_ = false;
-  bool is_at_address_ = false;  // the GID is that of the job's network
-  std::uint32_t mtu_ = 0;
   std::uint32_t most_inline_ = 0;
   std::uint32_t shared_receives_ = 0;
   std::uint32_t completions_ = 0;
   std::size_t most_connections_ = 0;
-  VerbsOwned<ibv_context> context_{nullptr, nullptr};  // in the order of their dependencies
-  VerbsOwned<ibv_comp_channel> channel_{nullptr, nullptr};
+  VerbsOwned<ibv_comp_channel> channel_{nullptr, nullptr};  // in the order of their dependencies
   VerbsOwned<ibv_pd> domain_{nullptr, nullptr};
   VerbsOwned<ibv_cq> sends_{nullptr, nullptr};
   VerbsOwned<ibv_cq> receives_{nullptr, nullptr};

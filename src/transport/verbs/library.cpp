@@ -55,6 +55,8 @@ base::Result<VerbsLibrary> load_verbs() {
   find("ibv_destroy_qp", all.destroy_qp);
   find("ibv_create_ah", all.create_ah);
   find("ibv_destroy_ah", all.destroy_ah);
+  find("ibv_attach_mcast", all.attach_mcast);
+  find("ibv_detach_mcast", all.detach_mcast);
   find("ibv_wc_status_str", all.wc_status_str);
   if (missing == nullptr) return all;
   return base::Error{

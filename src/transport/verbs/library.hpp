@@ -41,6 +41,8 @@ struct VerbsLibrary {
   decltype(&ibv_destroy_qp) destroy_qp = nullptr;
   decltype(&ibv_create_ah) create_ah = nullptr;
   decltype(&ibv_destroy_ah) destroy_ah = nullptr;
+  decltype(&ibv_attach_mcast) attach_mcast = nullptr;
+  decltype(&ibv_detach_mcast) detach_mcast = nullptr;
   decltype(&ibv_wc_status_str) wc_status_str = nullptr;
 };
 

@@ -260,6 +260,7 @@ TYPED_TEST_P(DatagramsConformance, ItsDescriptorWakesWhoSleeps) {
   UNISONO_MAKE_WORLD(3);
   const int descriptor = this->world->at(1).descriptor();
   if (descriptor < 0) GTEST_SKIP() << "there is nothing to sleep on here";
+  EXPECT_TRUE(this->world->at(1).may_sleep(false));
   EXPECT_FALSE(is_readable(descriptor));
   const DatagramBytes bytes(5, std::byte{1});
   const Outgoing one{1, bytes, {}};
@@ -267,6 +268,7 @@ TYPED_TEST_P(DatagramsConformance, ItsDescriptorWakesWhoSleeps) {
   this->world->wait(1);
   EXPECT_TRUE(is_readable(descriptor));
   EXPECT_EQ(receive_some(*this->world, 1, 1), only(bytes));
+  EXPECT_TRUE(this->world->at(1).may_sleep(false));
   EXPECT_FALSE(is_readable(descriptor));
   if (!this->world->at(0).limits().multicast) return;
   const Outgoing all{kGroup, bytes, {}};
@@ -274,6 +276,7 @@ TYPED_TEST_P(DatagramsConformance, ItsDescriptorWakesWhoSleeps) {
   this->world->wait(1);
   EXPECT_TRUE(is_readable(descriptor));
   EXPECT_EQ(receive_some(*this->world, 1, 1), only(bytes));
+  EXPECT_TRUE(this->world->at(1).may_sleep(false));
   EXPECT_FALSE(is_readable(descriptor));
 }
 
