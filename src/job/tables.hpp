@@ -22,6 +22,10 @@ enum class Reach : std::uint32_t { unknown, all, not_all };
 
 enum class Vote : std::uint64_t { unknown, no, yes };
 
+// A host's vote on the carrier of multicasts that is tried in a round, and the decision. again: it
+// does not carry, and another one can be tried.
+enum class CarrierVote : std::uint64_t { unknown, no, yes, again };
+
 // A rank's entry.
 struct alignas(64) RankHeader {
   std::atomic<std::uint64_t> state;  // RankState; a word that a put can write
@@ -35,8 +39,9 @@ struct alignas(64) RankHeader {
   std::atomic<std::uint64_t> suspected_by;
   std::atomic<std::uint64_t> passed_on;  // 1: this host has reported to others that the rank is
                                          // lost
-  // At the job's first rank, for each host's first: a `Vote`, in a word that a put can write.
-  // After the start, a no says that the multicasts of some host no longer reach it.
+  // At the job's first rank, for each host's first: a `CarrierVote` with its round, in a word that
+  // a put can write. After the start, a no says that the multicasts of some host no longer reach
+  // it.
   std::atomic<std::uint64_t> hears_multicast;
   // It has all that it needs; of a host's first rank, at the job's first: so have all of its host.
   std::atomic<std::uint64_t> started, host_started;
@@ -59,7 +64,7 @@ struct alignas(64) JobHeader {
   // 0: not there yet
   std::atomic<std::int64_t> ranks_offset, doorbells_offset, bulk_offset, world_offset;
   std::atomic<std::uint64_t> least_sequence;  // with which a communicator begins in used memory
-  std::atomic<std::uint64_t> multicast;       // between the hosts: a `Vote`
+  std::atomic<std::uint64_t> multicast;       // between the hosts: a `CarrierVote` with its round
   std::atomic<std::uint64_t> updates;         // by a put from another host: there may be updates
   // The machine file of rank 0 (start/agree_on_machine.cpp). Its bytes + 2, or 1 for the default
   // one; where it lies; and whether it is there. Two of them are written by puts.

@@ -74,7 +74,7 @@ AnsweringThread::Woken AnsweringThread::sleep(std::int64_t timeout_ns, Others ot
   bool counts_arrivals;
   {
     const std::lock_guard lock(mutex_);
-    target = carrier_.sleep_target();
+    target = carrier_.sleep_target(false);
     counts_arrivals = carrier_.counts_arrivals();
   }
   const std::int64_t now = base::now_ns();
@@ -130,7 +130,7 @@ std::optional<bool> AnsweringThread::turn(bool busy) {
   Carrier::SleepTarget target;
   {
     const std::lock_guard lock(mutex_);
-    target = carrier_.sleep_target();
+    target = carrier_.sleep_target(!busy);
   }
   std::int64_t sleep_ns = target.deadline_ns - base::now_ns();
   if (busy) sleep_ns = std::min(sleep_ns, kBusySleepNs);

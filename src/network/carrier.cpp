@@ -8,6 +8,14 @@
 #include "base/clock.hpp"
 
 namespace unisono::network {
+namespace {
+
+bool is_alone_on_host(reliable::Reliable& reliable) {
+  const topology::HostMap& hosts = reliable.hosts();
+  return hosts.members(hosts.of(reliable.datagrams().rank())).size() == 1;
+}
+
+}  // namespace
 
 base::Status Carrier::use_bulk(std::unique_ptr<transport::RemoteMemory> memory,
                                reliable::BulkOptions options) {
@@ -59,14 +67,17 @@ void Carrier::forget(int rank) {
 
 bool Carrier::settle() { return bulk_ != nullptr ? bulk_->settle() : reliable_->settle(); }
 
-Carrier::SleepTarget Carrier::sleep_target() {
+Carrier::SleepTarget Carrier::sleep_target(bool idle) {
   SleepTarget target{.descriptor = reliable_->datagrams().descriptor(),
                      .deadline_ns = reliable_->next_deadline_ns()};
   if (counts_arrivals()) target.pause_ns = reliable_->pause_ns();
+  const std::int64_t now = base::now_ns();
+  const bool only_urgent = idle && is_alone_on_host(*reliable_);
+  const bool is_there = !reliable_->datagrams().may_sleep(only_urgent);
+  if (is_there) target.deadline_ns = now;
   if (bulk_ == nullptr) return target;
   target.descriptor = bulk_->descriptor();
-  const std::int64_t now = base::now_ns();
-  if (!bulk_->may_sleep()) {
+  if (is_there || !bulk_->may_sleep()) {
     target.deadline_ns = now;
   } else if (const std::int64_t longest_ns = bulk_->longest_sleep_ns();
              target.deadline_ns - now > longest_ns) {

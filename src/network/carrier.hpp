@@ -51,7 +51,9 @@ class Carrier {
     std::int64_t deadline_ns = 0;
     std::int64_t pause_ns = 0;  // first, without looking at the descriptor
   };
-  SleepTarget sleep_target();
+  // `idle`: no operation of this rank waits. If no other rank of its host may wait either, only
+  // urgent datagrams end the sleep.
+  SleepTarget sleep_target(bool idle);
 
  private:
   std::unique_ptr<reliable::Reliable> reliable_;

@@ -62,6 +62,11 @@ void Network::give_up_multicast(std::string note) {
   carrier_.reliable().datagrams().give_up_multicast(std::move(note));
 }
 
+void Network::take_other_multicast() {
+  const std::lock_guard lock(mutex_);
+  carrier_.reliable().datagrams().take_other_multicast();
+}
+
 base::Status Network::use_bulk(std::unique_ptr<transport::RemoteMemory> memory,
                                reliable::BulkOptions options) {
   const std::lock_guard lock(mutex_);
@@ -154,12 +159,12 @@ bool Network::settle(std::int64_t patience_ns, const std::function<bool(int rank
   int descriptor = -1;
   const auto turn = [&] {
     const std::lock_guard lock(mutex_);
-    for (int r = 0; r < carrier_.reliable().ranks(); ++r) {
+    for (int r = 0; r < carrier_.reliable().hosts().ranks(); ++r) {
       if (has_left(r)) carrier_.forget(r);
     }
     is_settled = carrier_.settle();
     if (is_settled || base::now_ns() > deadline_ns) return true;
-    descriptor = carrier_.sleep_target().descriptor;
+    descriptor = carrier_.sleep_target(false).descriptor;
     return false;
   };
   wait::CoreContention contention;

@@ -33,6 +33,8 @@ class Network final : public transport::Transport {
   // The job has found that the network carries it, or that it does not.
   void allow_multicast() { multicasts_ = true; }
   void give_up_multicast(std::string note);
+  // The job tries the second carrier, where there is one.
+  void take_other_multicast();
   bool multicasts() const { return multicasts_; }
 
   // Before the agent: long puts and gets go by remote memory from now on.

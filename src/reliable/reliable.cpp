@@ -121,8 +121,10 @@ transport::MulticastReport Reliable::probe_multicast(std::int64_t deadline_ns) {
     const std::string& note = datagrams_->multicast_note();
     return {.carries = false, .note = note.empty() ? "multicast is off" : note};
   }
-  return transport::probe_multicast(*datagrams_, context_.filter, context_.options.hosts.firsts(),
-                                    deadline_ns);
+  transport::MulticastReport report = transport::probe_multicast(
+      *datagrams_, context_.filter, context_.options.hosts.firsts(), deadline_ns);
+  sizes_.note_group_carrier();
+  return report;
 }
 
 void Reliable::put_to_all(const transport::Put& message) {

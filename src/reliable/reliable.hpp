@@ -88,7 +88,7 @@ class Reliable final : public transport::Transport {
   // For so long after progress(), what comes may be left to gather (moderation.hpp).
   std::int64_t pause_ns() const { return moderation_.pause_ns(); }
 
-  int ranks() const { return context_.options.ranks; }
+  const topology::HostMap& hosts() const { return context_.options.hosts; }
   const ReliableCounts& counts() const { return context_.counts; }
   const wire::Drops& drops() const { return context_.filter.drops(); }
   transport::Datagrams& datagrams() { return *datagrams_; }

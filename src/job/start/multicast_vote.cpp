@@ -17,29 +17,44 @@ namespace {
 constexpr std::int64_t kProbeNs = 500 * base::kMillisecond;
 constexpr int kDecider = 0;
 
-std::uint64_t word(Vote vote) { return static_cast<std::uint64_t>(vote); }
+constexpr std::uint64_t kVotes = 4;
+
+std::uint64_t word(CarrierVote vote, std::uint64_t round) {
+  return static_cast<std::uint64_t>(vote) + kVotes * round;
+}
+// Unknown, if the word is of an earlier round.
+CarrierVote vote_in(const std::atomic<std::uint64_t>& word, std::uint64_t round) {
+  const std::uint64_t value = word.load(std::memory_order_acquire);
+  return value / kVotes < round ? CarrierVote::unknown : static_cast<CarrierVote>(value % kVotes);
+}
 
 }  // namespace
 
-Vote MulticastVote::vote_of(int first) const {
-  return static_cast<Vote>(ranks_.entry(first).hears_multicast.load(std::memory_order_acquire));
+CarrierVote MulticastVote::vote_of(int first) const {
+  return vote_in(ranks_.entry(first).hears_multicast, round_);
 }
 
 base::Status MulticastVote::decide(StartUp& start, std::optional<base::Toggle> wish) {
   if (network_ == nullptr || !wish) return base::success();
   const bool is_first = ranks_.is_first_here();
-  const std::string note = is_first ? probe() : "this host's first rank says why";
-  if (ranks_.own() == kDecider) UNISONO_TRY(collect_votes(start));
-  const auto decision = [this] {
-    return static_cast<Vote>(header_.multicast.load(std::memory_order_acquire));
-  };
+  std::string note = "this host's first rank says why";
+  // The others of a host see only the last decision: the first goes on without them.
+  const auto decision = [this] { return vote_in(header_.multicast, round_); };
   const auto is_decided = [&] {
     if (is_first && ranks_.own() != kDecider) network_->awaits(kDecider);
-    return decision() != Vote::unknown;
+    return decision() != CarrierVote::unknown && (is_first || decision() != CarrierVote::again);
   };
-  UNISONO_TRY(
-      start.await(is_decided, [] { return "rank 0 did not say whether there is multicast"; }));
-  if (decision() == Vote::yes) {
+  for (;; ++round_) {
+    if (is_first) note = probe();
+    if (ranks_.own() == kDecider) UNISONO_TRY(collect_votes(start));
+    UNISONO_TRY(
+        start.await(is_decided, [] { return "rank 0 did not say whether there is multicast"; }));
+    if (decision() != CarrierVote::again) break;
+    base::log(base::LogLevel::info, "job", "rank {}: {}; another carrier is tried", ranks_.own(),
+              note);
+    network_->take_other_multicast();
+  }
+  if (decision() == CarrierVote::yes) {
     network_->allow_multicast();
     return base::success();
   }
@@ -56,7 +71,8 @@ base::Status MulticastVote::decide(StartUp& start, std::optional<base::Toggle> w
 std::string MulticastVote::probe() {
   const transport::MulticastReport report = network_->probe_multicast(base::now_ns() + kProbeNs);
   auto& own = ranks_.entry(ranks_.own()).hears_multicast;
-  own.store(word(report.carries ? Vote::yes : Vote::no));
+  const CarrierVote if_not = report.has_other ? CarrierVote::again : CarrierVote::no;
+  own.store(word(report.carries ? CarrierVote::yes : if_not, round_));
   if (ranks_.own() != kDecider) {
     network_->put({.target = kDecider,
                    .flag = reinterpret_cast<std::uint64_t*>(&own),
@@ -66,26 +82,29 @@ std::string MulticastVote::probe() {
 }
 
 base::Status MulticastVote::collect_votes(StartUp& start) {
-  Vote decision = Vote::unknown;
+  CarrierVote decision = CarrierVote::unknown;
   const auto all_voted = [&] {
-    decision = Vote::yes;
+    decision = CarrierVote::yes;
+    bool has_other = false;
     for (const int first : ranks_.hosts().firsts()) {
-      const Vote vote = vote_of(first);
-      if (vote == Vote::unknown) {
+      const CarrierVote vote = vote_of(first);
+      if (vote == CarrierVote::unknown) {
         network_->awaits(first);
         return false;
       }
-      if (vote == Vote::no) decision = Vote::no;
+      has_other |= vote == CarrierVote::again;
+      if (vote != CarrierVote::yes) decision = CarrierVote::no;
     }
+    if (decision == CarrierVote::no && has_other) decision = CarrierVote::again;
     return true;
   };
   UNISONO_TRY(start.await(all_voted, [] { return "not every host has tried multicast"; }));
-  header_.multicast.store(word(decision), std::memory_order_release);
+  header_.multicast.store(word(decision, round_), std::memory_order_release);
   for (const int first : ranks_.hosts().firsts()) {
     if (first == ranks_.own()) continue;
     network_->put({.target = first,
                    .flag = reinterpret_cast<std::uint64_t*>(&header_.multicast),
-                   .flag_value = word(decision)});
+                   .flag_value = word(decision, round_)});
   }
   return base::success();
 }
@@ -98,12 +117,12 @@ void MulticastVote::watch() {
 
 void MulticastVote::tell_loss_of_multicast() {
   const int origin = network_->unreached_by();
-  if (origin < 0 || vote_of(ranks_.own()) != Vote::yes) return;
+  if (origin < 0 || vote_of(ranks_.own()) != CarrierVote::yes) return;
   base::log(base::LogLevel::info, "job",
             "rank {}: multicasts of rank {} ({}) do not arrive any more", ranks_.own(), origin,
             ranks_.hosts().place_of(origin));
   auto& own = ranks_.entry(ranks_.own()).hears_multicast;
-  own.store(word(Vote::no));
+  own.store(word(CarrierVote::no, round_));
   if (ranks_.own() == kDecider) return;
   network_->put({.target = kDecider,
                  .flag = reinterpret_cast<std::uint64_t*>(&own),
@@ -113,7 +132,7 @@ void MulticastVote::tell_loss_of_multicast() {
 void MulticastVote::log_loss_of_multicast() {
   const auto firsts = ranks_.hosts().firsts();
   const auto first =
-      std::ranges::find_if(firsts, [this](int rank) { return vote_of(rank) == Vote::no; });
+      std::ranges::find_if(firsts, [this](int rank) { return vote_of(rank) == CarrierVote::no; });
   if (first == firsts.end()) return;
   has_warned_ = true;
   base::log(

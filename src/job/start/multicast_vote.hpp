@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // MulticastVote: whether the network carries multicast between the hosts of a job. The first rank
-// of each host tries, and sends its vote to rank 0. That one decides: all use multicast or none.
+// of each host tries, and sends its vote to rank 0. That one decides: all use multicast or none. If
+// some host has a second carrier (IP multicast besides verbs), all try once more.
 // If the network later stops carrying it, the job goes on by unicast (reliable/group), and rank 0
 // logs that once. watch() is for one thread at a time.
 #pragma once
@@ -30,13 +31,14 @@ class MulticastVote {
  private:
   std::string probe();
   base::Status collect_votes(StartUp& start);
-  Vote vote_of(int first) const;
+  CarrierVote vote_of(int first) const;
   void tell_loss_of_multicast();
   void log_loss_of_multicast();
 
   const Ranks& ranks_;
   JobHeader& header_;
   network::Network* const network_;
+  std::uint64_t round_ = 0;  // of a carrier that is tried
   bool has_warned_ = false;
 };
 

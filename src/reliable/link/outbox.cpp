@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstring>
 
 #include "reliable/path/pieces.hpp"
@@ -16,6 +17,12 @@ using transport::Outgoing;
 constexpr std::size_t kMostBatch = 64;
 // Packets that wait for room and are not kept. Timers replace those that are dropped.
 constexpr std::size_t kMostLoose = 1024;
+
+// A rank that computes has packets that others lack, or answers that they need.
+bool is_urgent(const wire::Envelope& envelope) {
+  const auto kind = static_cast<wire::Kind>(envelope[offsetof(wire::Header, kind)]);
+  return kind == wire::Kind::nack || kind == wire::Kind::query;
+}
 
 std::size_t batch_of(const transport::Datagrams& datagrams) {
   return std::clamp<std::size_t>(datagrams.limits().batch, 1, kMostBatch);
@@ -82,7 +89,8 @@ std::size_t Outbox::send_loose() {
   std::array<Outgoing, kMostBatch> batch;
   const std::size_t count = std::min(batch_of(datagrams_), loose_.size());
   for (std::size_t i = 0; i < count; ++i) {
-    batch[i] = {loose_[i].target, loose_[i].envelope, loose_[i].payload};
+    batch[i] = {loose_[i].target, loose_[i].envelope, loose_[i].payload,
+                is_urgent(loose_[i].envelope)};
   }
   const std::size_t taken = datagrams_.send(std::span(batch).first(count));
   loose_.erase(loose_.begin(), loose_.begin() + static_cast<std::ptrdiff_t>(taken));

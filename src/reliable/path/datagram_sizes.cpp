@@ -20,7 +20,14 @@ DatagramSizes::DatagramSizes(const transport::Datagrams& datagrams, PathOptions 
     : datagrams_(datagrams),
       payload_bytes_(full_payload(datagrams.limits())),
       paths_(std::move(options)),
-      narrowed_(std::move(narrowed)) {}
+      narrowed_(std::move(narrowed)) {
+  note_group_carrier();
+}
+
+void DatagramSizes::note_group_carrier() {
+  const std::size_t most = datagrams_.limits().max_group_payload;
+  group_most_bytes_ = most == 0 ? Paths::kAny : most;
+}
 
 std::size_t DatagramSizes::note_path(int rank) const {
   const std::size_t most_bytes = paths_.is_blocked(rank) ? 0 : paths_.most_bytes(rank);

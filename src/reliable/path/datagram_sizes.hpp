@@ -40,6 +40,8 @@ class DatagramSizes {
 
   // The path to the rank's host has changed: calls `narrowed`. 0: it carries next to nothing.
   std::size_t note_path(int rank) const;
+  // The carrier of multicasts may have changed, and with it its longest datagram.
+  void note_group_carrier();
   // Multicasts have to pass a path that carries so many bytes.
   void narrow_group(std::size_t most_bytes);
 
