@@ -18,8 +18,8 @@
 #include "harness/all_results.hpp"
 #include "harness/own_stderr.hpp"
 #include "harness/unattended.hpp"
-#include "transport/verbs/verbs.hpp"
 #include "vm/vm_hosts.hpp"
+#include "vm/vm_test.hpp"
 
 namespace unisono::harness::verbs_job_test {
 namespace {
@@ -36,35 +36,7 @@ VmSettings by_verbs_and(const VmSettings& more) {
   return all;
 }
 
-class VerbsJob : public testing::Test {
- protected:
-  void SetUp() override {
-    if (vm_hosts() == 0) GTEST_SKIP() << "only in the virtual machine: ./dev test --vm";
-    ASSERT_GE(vm_hosts(), 4);
-    // Built without verbs, or without the library or its drivers. In a process of its own: the
-    // library keeps pages of the heap from children of a process that has opened a device.
-    constexpr int kNone = 3;
-    const int code = start_process([](const Line&) {
-                       const std::string devices = transport::verbs_description();
-                       if (devices.find(" active") != std::string::npos) return;
-                       std::printf("%s\n", devices.c_str());
-                       std::fflush(stdout);
-                       _exit(kNone);
-                     }).wait();
-    if (code == kNone) GTEST_SKIP() << "no active device for verbs: see above";
-    ASSERT_EQ(code, 0);
-  }
-  static void run(const std::string& command) {
-    EXPECT_EQ(std::system(command.c_str()), 0) << command;
-  }
-  static std::string output_of(const std::string& command) {
-    std::string text;
-    FILE* const pipe = popen(command.c_str(), "r");
-    for (int c = std::fgetc(pipe); c != EOF; c = std::fgetc(pipe)) text += static_cast<char>(c);
-    EXPECT_EQ(pclose(pipe), 0) << command;
-    return text;
-  }
-};
+class VerbsJob : public VmTest {};
 
 void leave(const VmRank& self) { EXPECT_TRUE(succeeded(unisono_finalize(self.world))); }
 
