@@ -4,6 +4,8 @@
 dpkg-query, apt-get and cmake that note what they were asked."""
 
 import os
+import re
+import resource
 import shutil
 import subprocess
 import tempfile
@@ -55,7 +57,7 @@ class Dev(unittest.TestCase):
     def test_wrong_option_of_test(self):
         run = self.dev("test", "--al")
         self.assertNotEqual(run.returncode, 0)
-        self.assertIn("test takes --all, --vm and a filter, not --al", run.stderr)
+        self.assertIn("test takes --all, --core, --vm and a filter, not --al", run.stderr)
 
     def test_nothing_missing_installs_nothing(self):
         self.stand_in("dpkg-query", "echo installed")
@@ -197,6 +199,48 @@ class Dev(unittest.TestCase):
         self.assertNotIn("SCHED_IDLE", (self.top / "policy_release").read_text())
         for preset in ("asan", "tsan"):
             self.assertIn("SCHED_IDLE", (self.top / f"policy_{preset}").read_text())
+
+    def test_core_leaves_out_the_front_ends(self):
+        for arguments, labels in (([], "^slow$"), (["--core"], "^slow$|^frontend$"),
+                                  (["--all"], "^$"), (["--all", "--core"], "^$|^frontend$")):
+            with self.subTest(arguments):
+                self.setUp()
+                self.stand_ins_of_a_test("", "")
+                self.stand_in("chrt", "exit 0")  # an idle build waits for all of a busy machine
+                for name in ("python_environment.py", "mpi_environments.py"):
+                    script = self.top / "scripts" / name
+                    script.write_text(f'#!/bin/sh\necho "{name} $*" >>"{self.top}/calls"\n')
+                run = self.dev("test", *arguments, "unit_")
+                self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
+                tests = self.calls("ctest")
+                self.assertEqual(len(tests), 3)
+                for call in tests:
+                    self.assertIn(f" --label-exclude {labels} --tests-regex unit_ ", call)
+                core, all_ = "--core" in arguments, "--all" in arguments
+                self.assertEqual("not run: tests of the front ends" in run.stdout, core)
+                self.assertEqual(bool(self.calls("mpi_environments.py")), not core)
+                python = self.calls("python_environment.py")
+                self.assertEqual(len(python), 0 if core else 2 if all_ else 1)
+                packages = " ".join(self.calls("dpkg-query"))
+                self.assertEqual("mpich" in packages, not core)
+                self.assertIn("iproute2", packages)
+
+    def test_the_end_tells_the_time_and_failure(self):
+        self.stand_in("chrt", "exit 0")
+        self.stand_ins_of_a_test("", 'i=0; while [ $i -lt 400000 ]; do i=$((i + 1)); done')
+        run = self.dev("test")
+        self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
+        took = re.search(r"^took \d+:\d\d minutes, in which programs used (\d+):(\d\d) minutes of "
+                         r"processor time$", run.stdout, re.MULTILINE)
+        self.assertIsNotNone(took, run.stdout)
+        used = 60 * int(took[1]) + int(took[2])
+        mine = sum(resource.getrusage(resource.RUSAGE_CHILDREN)[:2])
+        self.assertLessEqual(used, mine)
+        self.assertIn("== 0:", run.stdout)
+        (self.top / "scripts" / "test_summary.py").write_text("#!/bin/sh\nexit 1\n")
+        run = self.dev("test")
+        self.assertNotEqual(run.returncode, 0)
+        self.assertIn("\ntook ", run.stdout)
 
     def test_a_build_that_fails_beside_the_tests_shows_why(self):
         self.stand_ins_of_a_test(
