@@ -14,7 +14,7 @@
 #include "comm/agreement/agreement_table.hpp"
 #include "comm/failure/ends.hpp"
 #include "comm/operations/remote_calls.hpp"
-#include "engine/nic/host_reduction.hpp"
+#include "engine/nic/nic_group.hpp"
 #include "wait/wait_until.hpp"
 #include "wire/key.hpp"
 
@@ -201,7 +201,7 @@ SegmentLayout plan_segment(int ranks, const base::Settings& settings, Links link
   g.agreement = place(AgreementTable::bytes(ranks, sizeof(Grant)));
   g.answers = place(std::int64_t{ranks} * ranks * static_cast<std::int64_t>(sizeof(QueryAnswer)));
   g.failure_answers = place(ranks * static_cast<std::int64_t>(sizeof(FailureAnswer)));
-  g.host_reduction = place(engine::HostReduction::memory_bytes(ranks));
+  g.host_reduction = place(engine::NicGroup::memory_bytes(ranks));
   g.bytes = end;
   g.first_sequence = static_cast<std::uint64_t>(settings.integer(base::Setting::first_sequence));
   return g;

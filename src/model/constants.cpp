@@ -30,6 +30,7 @@ constexpr std::array<ConstantRow, kConstantCount> kRows = {{
     {Constant::nic_broadcast, "nic_broadcast", Quantity::bytes, "up to here a broadcast is faster in the NIC path than one multicast of a host process"},
     {Constant::nic_real_vector, "nic_real_vector", Quantity::bytes, "up to here sums of floating-point numbers are faster in the NIC path, which adds them in software"},
     {Constant::nic_gathered, "nic_gathered", Quantity::bytes, "up to so many bytes for each host, the blocks of all ranks are gathered faster by the tree of the NIC path"},
+    {Constant::nic_host_block, "nic_host_block", Quantity::bytes, "up to so many bytes of all ranks of a host, the NIC path gathers the blocks of hosts faster than processes do"},
     {Constant::nic_block, "nic_block", Quantity::time, "a block of an allgather that comes by itself and is kept"},
     {Constant::nic_block_per_byte, "nic_block_per_byte", Quantity::time_per_byte, "the same, for each byte"},
     {Constant::nic_message, "nic_message", Quantity::time, "a message of joined blocks that is kept and sent on"},

@@ -33,6 +33,7 @@ enum class Constant : std::uint8_t {
   nic_broadcast,
   nic_real_vector,
   nic_gathered,
+  nic_host_block,
   nic_block,
   nic_block_per_byte,
   nic_message,
@@ -40,7 +41,7 @@ enum class Constant : std::uint8_t {
   nic_joined_per_byte,
   nic_step,
 };
-inline constexpr int kConstantCount = 28;
+inline constexpr int kConstantCount = 29;
 
 enum class Quantity : std::uint8_t { bytes, ranks, time, time_per_byte };
 

@@ -96,6 +96,17 @@ base::Result<Candidate> judge(const algorithm::Algorithm& row, const schedule::S
   return candidate;
 }
 
+// The way of an allgather off the trees.
+std::string describe_blocks(const plan::NicCall& call, const select::NicShape& shape,
+                            bool multicasts) {
+  const std::size_t bytes = call.bytes * static_cast<std::size_t>(shape.most_a_host);
+  const std::size_t packets = (bytes + nic::kPacketBytes - 1) / nic::kPacketBytes;
+  const char* const way = !multicasts             ? "hosts forward blocks to one another"
+                          : shape.most_a_host > 1 ? "each host multicasts the blocks of its ranks"
+                                                  : "each rank multicasts its block";
+  return packets > 1 ? fmt::format("{}, in {} packets", way, packets) : way;
+}
+
 // Whether the other hosts have a daemon is not to be known here; whether this one has, is.
 base::Error why_not_by_nic(const std::string& why) { return {base::Code::unsupported, why}; }
 
@@ -109,8 +120,8 @@ base::Result<std::string> find_nic(const schedule::Shape& shape, select::Circums
   const nic::Preferences preferences = nic::Preferences::of(settings);
   now.nic = preferences;
   UNISONO_TRY(select::check_nic_call(shape, now, choice));
-  UNISONO_ASSIGN(const plan::NicCall lowered,
-                 plan::lower_call(select::nic_shape_of(shape, now), 0));
+  const select::NicShape nic_shape = select::nic_shape_of(shape, now);
+  UNISONO_ASSIGN(const plan::NicCall lowered, plan::lower_call(nic_shape, 0));
   UNISONO_ASSIGN(const nic::Capabilities own,
                  nic::probe_capabilities(settings.text(base::Setting::nic_socket), preferences));
   // Hosts are machines of their own, like this one.
@@ -125,10 +136,9 @@ base::Result<std::string> find_nic(const schedule::Shape& shape, select::Circums
   const std::size_t packets = (lowered.bytes + nic::kPacketBytes - 1) / nic::kPacketBytes;
   const std::string whole = packets > 1 ? fmt::format("in {} packets ", packets) : "";
   return fmt::format("if the other hosts have a unisonod as this one has; {}",
-                     lowered.gathers && !place.multicast ? "hosts forward blocks to one another"
-                     : lowered.gathers                   ? "each rank multicasts its block"
-                     : splits > 0                        ? "in pieces on the trees " + tree
-                                                         : whole + "on the tree " + tree);
+                     lowered.gathers ? describe_blocks(lowered, nic_shape, place.multicast)
+                     : splits > 0    ? "in pieces on the trees " + tree
+                                     : whole + "on the tree " + tree);
 }
 
 }  // namespace

@@ -74,7 +74,16 @@ Outcome NicEngine::step(Operation& operation) {
     if (took_turns) contention_.saw_result(path_->group->done_ns(), base::now_ns());
     return finish(operation);
   }
+  if (own.examined_ns != 0 && path_->group->is_gathering()) publish_given(own);
   return Outcome::blocked;
+}
+
+// Other hosts may have seen how many pieces of an allgather this one had given. They must not take
+// what it gives later to be lost because they know too few.
+void NicEngine::publish_given(engine::NicOperation& own) {
+  if (own.said_given == path_->group->given()) return;
+  own.said_given = path_->group->given();
+  publish();
 }
 
 Outcome NicEngine::finish(Operation& operation) {
@@ -229,7 +238,8 @@ void NicEngine::await_silence() {
     return;
   }
   for (const auto& next : path_->neighbours) {
-    if (path_->may_wait_for(next)) await(next.rank);
+    if (next.here || !path_->may_wait_for(next)) continue;
+    std::ranges::for_each(path_->hosts.members(path_->hosts.of(next.rank)), await);
   }
 }
 
@@ -243,7 +253,7 @@ bool NicEngine::examine_members() {
     const job::RankState state = members_.state(r);
     if (state == job::RankState::present) continue;
     const auto last = peers_.leave_record_of(r);
-    const bool would_stay = path_->is_above(r) || path_->group->is_gathering();
+    const bool would_stay = path_->stays_for(r);
     if (state == job::RankState::left && !would_stay && last && has_result(progress(), *last))
       continue;
     // It may have reported a failure and left since this rank last checked. Or the update about the
@@ -277,7 +287,9 @@ bool NicEngine::examine_members() {
 // otherwise for its children.
 bool NicEngine::is_owed_by(const NicPath::Neighbour& next, const NicProgress& own,
                            const std::optional<NicProgress>& other) const {
-  if (path_->group->is_gathering()) return other && has_given(own, *other, 0);
+  if (path_->group->is_gathering()) {
+    return other && has_given_piece(own, *other, path_->group->finished());
+  }
   const std::uint32_t lacking = path_->group->lacking();
   for (int tree = 0; lacking >> tree != 0; ++tree) {
     const std::uint32_t bit = lacking & std::uint32_t{1} << tree;
@@ -307,7 +319,8 @@ void NicEngine::examine_standings(Operation& operation) {
   }
   const std::int64_t now = base::now_ns();
   std::int64_t& owed_since_ns = operation.nic.owed_since_ns;
-  if (!owed) owed_since_ns = 0;
+  const std::uint32_t before = std::exchange(operation.nic.owed_piece, path_->group->finished());
+  if (!owed || before != path_->group->finished()) owed_since_ns = 0;
   if (owed && owed_since_ns == 0) owed_since_ns = now;
   const std::int64_t limit = job::SilenceLimits::of(members_.job().settings()).lost_ns;
   if (!owed || now - owed_since_ns < limit) return;

@@ -52,6 +52,7 @@ class NicEngine final : public engine::Engine {
  private:
   bool post(engine::Operation& operation);
   engine::Outcome finish(engine::Operation& operation);
+  void publish_given(engine::NicOperation& own);
   engine::Outcome fail(const engine::Operation& operation, const base::Error& why);
   base::Error difference(const engine::Operation& operation, int other) const;
   engine::Operation* current() const { return waiting_.empty() ? nullptr : waiting_.front(); }

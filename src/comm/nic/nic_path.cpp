@@ -71,6 +71,19 @@ bool has_given(const NicProgress& own, const NicProgress& other, int tree) {
          ahead(own.completed, other.completed, kCompletedBits) == 0;
 }
 
+// A rank gives the pieces of a depth beyond those that it has, and no rank has a piece that another
+// one has not given. So the difference is from -depth to twice the depth.
+bool has_given_piece(const NicProgress& own, const NicProgress& other, std::uint32_t finished) {
+  static_assert(3 * nic::kPacketsMax < 1U << kGivenBits);
+  if (has_result(own, other)) return true;
+  if (ahead(own.calls, other.calls, kCallsBits) != 0 ||
+      ahead(own.completed, other.completed, kCompletedBits) != 0) {
+    return false;
+  }
+  const std::uint64_t more = (other.given - std::uint64_t{finished}) & mask(kGivenBits);
+  return more >= 1 && more <= std::uint64_t{2} * nic::kPacketsMax;
+}
+
 // The lowest bit: that there is one.
 constexpr unsigned kMarkBit = 1 + kCompletedBits;
 
@@ -108,8 +121,8 @@ NicPath::NicPath(std::unique_ptr<engine::NicGroup> joined, std::uint64_t segment
     awaited.insert(awaited.end(), ranks.begin(), ranks.end());
   }
   if (!group->gathers()) return;
-  for (int other = 0; other < hosts.ranks(); ++other) {
-    if (other != rank) neighbour(other);
+  for (int host = 0; host < hosts.hosts(); ++host) {
+    if (host != hosts.of(rank)) neighbour(rank_of({host, 0}));
   }
 }
 

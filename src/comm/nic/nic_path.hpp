@@ -21,7 +21,8 @@ struct NicProgress {
   std::uint32_t history = 1;    // digest of all its calls so far, in both paths; 24 bits
   std::uint64_t calls = 0;      // so many; 18 bits
   std::uint64_t completed = 0;  // operations in the NIC path; 17 bits
-  // Bit t: on tree t it has sent the contribution of its subtree to its parent; 4 bits.
+  // Bit t: on tree t it has sent the contribution of its subtree to its parent; 4 bits. In an
+  // allgather: how many pieces of its host's block it has sent, cut to 4 bits.
   std::uint32_t given = 0;
   bool ended = false;  // it needs nothing more from the group
 
@@ -48,6 +49,8 @@ std::uint64_t nic_calls(std::uint64_t calls);
 std::uint64_t nic_completed(std::uint64_t completed);
 // Whether it has sent its contribution on a tree.
 bool has_given(const NicProgress& own, const NicProgress& other, int tree);
+// Whether it has sent the piece of its block that `own` waits for, which has so many pieces of all.
+bool has_given_piece(const NicProgress& own, const NicProgress& other, std::uint32_t finished);
 
 struct NicPath {
   struct Neighbour {
@@ -66,11 +69,12 @@ struct NicPath {
     return hosts.members(rank.host)[static_cast<std::size_t>(rank.place)];
   }
 
-  // Whether the current operation may wait for that rank. In an allgather it waits for ranks whose
-  // block is missing, otherwise for neighbours in the tree or on this host.
+  // Whether the current operation may wait for that rank. It waits for ranks on this host. In an
+  // allgather it also waits for hosts whose block is missing, otherwise for neighbours in the tree.
   bool may_wait_for(const Neighbour& next) const {
-    if (!group->is_gathering()) return next.here || (next.above | next.below) != 0;
-    return (group->missing() >> next.rank & 1) != 0;
+    if (next.here) return true;
+    if (!group->is_gathering()) return (next.above | next.below) != 0;
+    return (group->missing() >> hosts.of(next.rank) & 1) != 0;
   }
   // Whether that rank may still request something when this rank has the last result. Blocks are
   // requested from the rank that sends them.
@@ -78,10 +82,12 @@ struct NicPath {
     return next.below != 0 || (group->is_gathering() && !next.here);
   }
 
-  // Whether that one leaves later than this rank: it has others below it that may ask.
-  bool is_above(int rank) const {
-    return std::ranges::any_of(
-        neighbours, [&](const auto& next) { return next.rank == rank && next.above != 0; });
+  // Whether that one leaves later than this rank, which it must be able to answer. This rank leads
+  // its host.
+  bool stays_for(int rank) const {
+    return std::ranges::any_of(neighbours, [&](const auto& next) {
+      return next.rank == rank && !next.here && (next.above != 0 || group->is_gathering());
+    });
   }
 
   std::unique_ptr<engine::NicGroup> group;

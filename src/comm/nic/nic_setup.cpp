@@ -37,7 +37,7 @@ Status try_nic(engine::NicGroup& group, const topology::HostMap& hosts, int rank
   shape.collective = schedule::Collective::broadcast;
   shape.count = UNISONO_NIC_WORDS_MAX;
   shape.ranks = hosts.ranks();
-  shape.one_a_host = hosts.are_alone();
+  shape.hosts = hosts.hosts();
   UNISONO_ASSIGN(const plan::NicCall call, plan::lower_call(shape, rank));
   UNISONO_TRY(engine::run_in_nic(group, call, vector.data(), vector.data(), deadline_ns));
   if (vector.front() != kTrialMark || vector.back() != kTrialMark + vector.size() - 1) {
@@ -99,7 +99,7 @@ engine::NicGroupOptions NicSetup::options() const {
   options.place = hosts_.place(members_.rank());
   options.places = static_cast<int>(hosts_.members(options.rank).size());
   options.memory = segment_.at(segment_.layout().host_reduction);
-  options.one_a_host = hosts_.are_alone();
+  options.map = hosts_;
   options.multicasts = job_.network()->multicasts();
   options.preferences = nic::Preferences::of(job_.settings());
   options.machine = &job_.machine();
@@ -111,7 +111,7 @@ void NicSetup::join() {
     const engine::NicGroupOptions how = options();
     if (how.places > 1) {
       UNISONO_TRY(job_.memory().commit(segment_.offset() + segment_.layout().host_reduction,
-                                       engine::HostReduction::memory_bytes(how.places),
+                                       engine::NicGroup::memory_bytes(how.places),
                                        "vectors on their way into the NIC path"));
     }
     UNISONO_ASSIGN(auto group, engine::NicGroup::open(how));

@@ -56,23 +56,34 @@ base::Result<unisono_nic_row> joined_row(int rank, nic::GroupAddresses group) {
 }  // namespace
 
 base::Result<std::unique_ptr<NicAllgather::Way>> NicAllgather::join_way(
-    nic::ServiceClient& client, const unisono_nic_row& asked) {
-  UNISONO_ASSIGN(auto member, client.join(asked));
-  UNISONO_ASSIGN(auto wakes, nic::WakeRing::open(std::move(member->wakes.at(0)), 0));
+    nic::ServiceClient& client, const unisono_nic_row& asked, const Rank& rank) {
+  UNISONO_ASSIGN(auto member, rank.place == 0 ? client.join(asked) : client.share(asked));
+  const auto waiter = static_cast<std::uint32_t>(rank.place);
+  std::unique_ptr<nic::WakeRing> wakes;
+  if (waiter < member->row.waiters) {
+    UNISONO_ASSIGN(wakes, nic::WakeRing::open(std::move(member->wakes.at(waiter)), waiter));
+  }
   UNISONO_ASSIGN(auto port, nic::AllgatherPort::open(member->row, member->mapping.memory()));
-  return std::make_unique<Way>(std::move(member), std::move(wakes), std::move(port));
+  return std::make_unique<Way>(std::move(member), std::move(wakes), std::move(port), rank);
+}
+
+std::unique_ptr<nic::HostBlocks> NicAllgather::blocks_of_host(const Rank& rank) {
+  const auto places = static_cast<int>(rank.ranks.members(rank.host).size());
+  if (places == 1) return nullptr;
+  return std::make_unique<nic::HostBlocks>(rank.memory, rank.place, places);
 }
 
 base::Result<std::unique_ptr<NicAllgather>> NicAllgather::join(nic::ServiceClient& client,
                                                                const nic::GroupAddresses& group,
-                                                               int rank,
+                                                               const Rank& rank,
                                                                const select::NicBlockCosts& costs) {
-  UNISONO_ASSIGN(const unisono_nic_row singly, singly_row(rank, group));
-  UNISONO_ASSIGN(auto one_by_one, join_way(client, singly));
+  UNISONO_ASSIGN(const unisono_nic_row singly, singly_row(rank.host, group));
+  UNISONO_ASSIGN(auto one_by_one, join_way(client, singly, rank));
   std::unique_ptr<Way> by_doubling;
-  if (select::nic_joins_blocks(costs, static_cast<int>(group.ranks.size()), kWord)) {
-    UNISONO_ASSIGN(const unisono_nic_row joined, joined_row(rank, group));
-    UNISONO_ASSIGN(by_doubling, join_way(client, joined));
+  if (rank.ranks.are_alone() &&
+      select::nic_joins_blocks(costs, static_cast<int>(group.ranks.size()), kWord)) {
+    UNISONO_ASSIGN(const unisono_nic_row joined, joined_row(rank.host, group));
+    UNISONO_ASSIGN(by_doubling, join_way(client, joined, rank));
   }
   return std::unique_ptr<NicAllgather>(
       new NicAllgather(std::move(one_by_one), std::move(by_doubling), costs));
@@ -89,7 +100,9 @@ Status NicAllgather::start(std::span<const std::byte> block, std::span<std::byte
   return given.ok() ? base::success() : Status(given.error());
 }
 
+// While a rank of this host has not given its part, nothing is lost.
 Status NicAllgather::repair() {
+  if (!is_host_complete()) return base::success();
   UNISONO_ASSIGN(const int asked, way_->port->repair(base::now_ns(), delay_.ns()));
   if (asked != 0) delay_.lengthen();
   return base::success();
@@ -99,16 +112,22 @@ std::uint64_t NicAllgather::missing() const {
   return (~std::uint64_t{0} >> (64 - way_->port->ranks())) & ~way_->segments.arrived();
 }
 
+bool NicAllgather::arm() {
+  armed_ = way_->segments.last_awaited();
+  return way_->port->arm(*way_->wakes, armed_);
+}
+
 void NicAllgather::sleep(std::int64_t limit_ns) {
   if (arm()) way_->wakes->sleep(limit_ns);
   disarm();
 }
 
 std::string NicAllgather::describe() const {
-  std::string text =
-      fmt::format("an allgather of rank {} lacks the blocks of ranks", way_->port->rank());
-  for (int rank = 0; rank < way_->port->ranks(); ++rank) {
-    if ((missing() >> rank & 1) != 0) text += fmt::format(" {}", rank);
+  std::string text = fmt::format("an allgather on host {} ", way_->port->rank());
+  if (!is_host_complete()) return text + "waits for other ranks of this host";
+  text += "lacks the blocks of hosts";
+  for (int host = 0; host < way_->port->ranks(); ++host) {
+    if ((missing() >> host & 1) != 0) text += fmt::format(" {}", host);
   }
   if (way_ == joined_.get()) text += ", which may wait for each other";
   return text;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// NicAllgather: a rank's part in the allgathers of a group of ranks, one on each host, in the NIC
-// path. Blocks have any length, the same at all ranks. They go singly, by multicast or from host to
-// host. Short ones of many ranks are joined to messages of doubling size. One allgather at a time:
-// start(), poll() until it returns true, and repair() now and then meanwhile. After an error it is
-// unusable. One thread at a time.
+// NicAllgather: a rank's part in the allgathers of a group of hosts in the NIC path. Blocks have
+// any length, the same at all ranks. The ranks of a host write theirs side by side, and these go
+// into the network as one block. Hosts' blocks go singly, by multicast or from host to host. Short
+// ones of many hosts with one rank each are joined to messages of doubling size. One allgather at a
+// time: start(), poll() until it returns true, and repair() now and then meanwhile. After an error
+// it is unusable. One thread at a time.
 #pragma once
 
 #include <cstddef>
@@ -16,20 +17,30 @@
 #include "engine/nic/nic_patience.hpp"
 #include "nic/lowering/row.hpp"
 #include "nic/port/allgather_segments.hpp"
+#include "nic/port/host_blocks.hpp"
 #include "nic/service/client.hpp"
 #include "select/nic/pays.hpp"
+#include "topology/host_map.hpp"
 
 namespace unisono::engine {
 
 class NicAllgather {
  public:
-  // `group`: that of the ranks' tree, with its multicast address. `costs`: by which it joins
-  // blocks, the same for all ranks. Its rows end with the client's connection. Code::unsupported
-  // for more than UNISONO_NIC_RANKS_MAX ranks. All ranks must have joined before anything is
-  // started.
+  // This rank: at `place` of host number `host`. `ranks`: of all hosts. `memory`: where this host
+  // has several, HostBlocks::memory_bytes() for them, zero at first.
+  struct Rank {
+    topology::HostMap ranks;
+    int host = 0;
+    int place = 0;
+    std::byte* memory = nullptr;
+  };
+  // `group`: that of the hosts' tree, with its multicast address. `costs`: by which it joins
+  // blocks, the same for all ranks. The rank at place 0 joins at the daemon, before the others of
+  // its host; the rows end with its client's connection. Code::unsupported for more than
+  // UNISONO_NIC_RANKS_MAX hosts. All ranks must have joined before anything is started.
   static base::Result<std::unique_ptr<NicAllgather>> join(nic::ServiceClient& client,
                                                           const nic::GroupAddresses& group,
-                                                          int rank,
+                                                          const Rank& rank,
                                                           const select::NicBlockCosts& costs);
 
   // Posts the block, or as much of it as may be in flight at once. The mark distinguishes calls
@@ -43,34 +54,46 @@ class NicAllgather {
   base::Status repair();
   // As NicGroup's.
   std::int64_t done_ns() const { return way_->segments.done_ns(); }
-  bool arm() { return way_->port->arm(*way_->wakes, way_->segments.awaited()); }
+  bool is_woken() const { return singly_->wakes != nullptr; }
+  bool arm();
   int wake_descriptor() const { return way_->wakes->descriptor(); }
-  void disarm() { way_->port->disarm(*way_->wakes, way_->segments.awaited()); }
+  void disarm() { way_->port->disarm(*way_->wakes, armed_); }
   void sleep(std::int64_t limit_ns);  // all three
-  // The rank whose call differs, once poll() has failed with Code::mismatch; -1: not known here.
-  int mismatching_rank() const { return way_->segments.mismatching_rank(); }
-  // Bit r for each rank whose block poll() waits for. Where blocks are joined, blocks of ranks that
+  // The host and the place of the rank whose call differs, once poll() has failed with
+  // Code::mismatch; -1: not known here.
+  int mismatching_host() const { return way_->segments.mismatching_host(); }
+  int mismatching_place() const { return way_->segments.mismatching_place(); }
+  // Bit h for each host whose block poll() waits for. Where blocks are joined, blocks of hosts that
   // have called may wait for one that has not.
   std::uint64_t missing() const;
+  // Whether all ranks of this host have given their parts of the awaited piece.
+  bool is_host_complete() const { return way_->segments.is_host_complete(); }
+  // Pieces of the host's block that this rank has, and pieces that the host has posted.
+  std::uint64_t finished() const { return way_->segments.finished(); }
+  std::uint64_t given() const { return way_->segments.given(); }
   std::string describe() const;
 
  private:
   // One of the ways that blocks go, each with a group of its own in the program.
   struct Way {
     Way(std::unique_ptr<nic::Membership> membership, std::unique_ptr<nic::WakeRing> ring,
-        std::unique_ptr<nic::AllgatherPort> opened)
+        std::unique_ptr<nic::AllgatherPort> opened, const Rank& rank)
         : member(std::move(membership)),
           wakes(std::move(ring)),
           port(std::move(opened)),
-          segments(*port) {}
+          together(blocks_of_host(rank)),
+          segments(*port, rank.ranks, rank.place, together.get()) {}
     const std::unique_ptr<nic::Membership> member;
-    const std::unique_ptr<nic::WakeRing> wakes;
+    const std::unique_ptr<nic::WakeRing> wakes;  // none: the program does not wake this rank
     const std::unique_ptr<nic::AllgatherPort> port;
+    const std::unique_ptr<nic::HostBlocks> together;  // none: this rank is alone on its host
     nic::AllgatherSegments segments;
   };
 
+  static std::unique_ptr<nic::HostBlocks> blocks_of_host(const Rank& rank);
   static base::Result<std::unique_ptr<Way>> join_way(nic::ServiceClient& client,
-                                                     const unisono_nic_row& asked);
+                                                     const unisono_nic_row& asked,
+                                                     const Rank& rank);
   NicAllgather(std::unique_ptr<Way> singly, std::unique_ptr<Way> joined,
                const select::NicBlockCosts& costs)
       : costs_(costs),
@@ -83,6 +106,7 @@ class NicAllgather {
   const std::unique_ptr<Way> singly_;
   const std::unique_ptr<Way> joined_;  // may be absent
   Way* way_;                           // of the current allgather
+  std::uint64_t armed_ = 0;            // the operation for which arm() sleeps
   nic_patience::RepairDelay delay_;
 };
 

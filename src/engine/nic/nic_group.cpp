@@ -63,6 +63,10 @@ std::unique_ptr<HostReduction> host_reduction_of(const NicGroupOptions& options)
 
 }  // namespace
 
+std::int64_t NicGroup::memory_bytes(int places) {
+  return HostReduction::memory_bytes(places) + nic::HostBlocks::memory_bytes(places);
+}
+
 base::Result<std::unique_ptr<NicGroup>> NicGroup::open(const NicGroupOptions& options) {
   UNISONO_ASSIGN(auto client, nic::ServiceClient::connect(options.path));
   std::unique_ptr<NicGroup> group(new NicGroup(options, std::move(client)));
@@ -76,8 +80,9 @@ Status NicGroup::join(std::span<const nic::Capabilities> hosts) {
   UNISONO_TRY(nic::check_capabilities(hosts));
   const model::Machine& machine =
       options_.machine != nullptr ? *options_.machine : model::default_machine();
-  const auto splits =
-      select::choose_splits(hosts, options_.one_a_host, options_.multicasts, machine);
+  const topology::HostMap map =
+      options_.map.given() ? options_.map : topology::HostMap::apart(options_.ranks);
+  const auto splits = select::choose_splits(hosts, map.are_alone(), options_.multicasts, machine);
   UNISONO_ASSIGN(const auto nodes,
                  nodes_of(options_.rank, options_.ranks, splits.most(), options_.multicasts));
   std::vector<unisono_nic_address> addresses;
@@ -85,10 +90,15 @@ Status NicGroup::join(std::span<const nic::Capabilities> hosts) {
   const nic::GroupAddresses group = addresses_of(options_, addresses);
   reduction_ = std::make_unique<NicReduction>(options_.rank, host_reduction_of(options_), splits);
   for (const nic::Node& node : nodes) UNISONO_TRY(join_tree(node, group));
+  if (options_.ranks <= UNISONO_NIC_RANKS_MAX) {
+    std::byte* const blocks = options_.memory == nullptr
+                                  ? nullptr
+                                  : options_.memory + HostReduction::memory_bytes(options_.places);
+    UNISONO_ASSIGN(allgather_,
+                   NicAllgather::join(*client_, group, {map, options_.rank, options_.place, blocks},
+                                      select::NicBlockCosts::of(machine)));
+  }
   if (!leads()) client_.reset();  // the daemon counts connections
-  if (!options_.one_a_host || options_.ranks > UNISONO_NIC_RANKS_MAX) return base::success();
-  UNISONO_ASSIGN(allgather_, NicAllgather::join(*client_, group, options_.rank,
-                                                select::NicBlockCosts::of(machine)));
   return base::success();
 }
 
@@ -109,7 +119,8 @@ Status NicGroup::start(const plan::NicCall& call, const void* input, void* outpu
   if (failure_) return *failure_;
   is_gathering_ = call.gathers;
   UNISONO_CHECK(!is_gathering_ || gathers(), "NicGroup::start of an allgather it does not do");
-  const auto all_bytes = call.bytes * static_cast<std::size_t>(options_.ranks);
+  const int ranks = options_.map.given() ? options_.map.ranks() : options_.ranks;
+  const auto all_bytes = call.bytes * static_cast<std::size_t>(ranks);
   const Status started =
       is_gathering_ ? allgather_->start({static_cast<const std::byte*>(input), call.bytes},
                                         {static_cast<std::byte*>(output), all_bytes}, call.combine)
@@ -147,15 +158,16 @@ Error NicGroup::give_up(Error why) {
 }
 
 void NicGroup::sleep(std::int64_t limit_ns) {
-  if (is_gathering_) return allgather_->sleep(limit_ns);
-  if (is_woken()) return reduction_->ports().sleep(limit_ns);
+  if (is_woken()) {
+    return is_gathering_ ? allgather_->sleep(limit_ns) : reduction_->ports().sleep(limit_ns);
+  }
   std::this_thread::sleep_for(std::chrono::nanoseconds(std::min(limit_ns, nic_patience::kNap)));
 }
 
 std::optional<NicRank> NicGroup::mismatching_rank() const {
   if (!is_gathering_) return reduction_->mismatching_rank();
-  if (allgather_->mismatching_rank() < 0) return std::nullopt;
-  return NicRank{allgather_->mismatching_rank(), 0};
+  if (allgather_->mismatching_host() < 0) return std::nullopt;
+  return NicRank{allgather_->mismatching_host(), allgather_->mismatching_place()};
 }
 
 std::string NicGroup::describe() const {

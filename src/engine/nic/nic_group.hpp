@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // NicGroup: a rank's part of a group of hosts whose small collectives run in the NIC path. Barrier,
 // allreduce, reduce and broadcast go by trees (nic_reduction.hpp), in one packet or a few
-// (nic/port/vector_limit.hpp). Allgathers go among groups with one rank a host (nic_allgather.hpp).
-// A group is made in three steps, between which the ranks exchange what they have, so that either
-// all ranks use it or none does:
+// (nic/port/vector_limit.hpp). Allgathers go among up to 64 hosts (nic_allgather.hpp); short ones
+// of hosts with several ranks go by a tree. A group is made in three steps, between which the ranks
+// exchange what they have, so that either all ranks use it or none does:
 //   open(); exchange capabilities(); join(all of them); exchange whether that went well.
 // Of several ranks on a host, one leads (place 0): it joins first and watches the other hosts and
 // the daemon. The others share its memory.
@@ -39,9 +39,9 @@ struct NicGroupOptions {
   int ranks = 0;
   int place = 0;  // this rank's on its host, and how many ranks the host has
   int places = 1;
-  std::byte* memory = nullptr;  // of several: HostReduction::memory_bytes(places), zero at first
-  bool one_a_host = true;       // every host has one rank
-  bool multicasts = true;       // results go to all hosts at once; if not, down the tree
+  std::byte* memory = nullptr;        // of several: NicGroup::memory_bytes(places), zero at first
+  topology::HostMap map;              // the ranks of all hosts; empty: each host has one
+  bool multicasts = true;             // results go to all hosts at once; if not, down the tree
   nic::Preferences preferences = {};  // this rank's
   // The costs by which it cuts vectors, the same for all ranks; outlives join(). Null: the default
   // machine.
@@ -50,6 +50,8 @@ struct NicGroupOptions {
 
 class NicGroup {
  public:
+  // The size of the memory that the ranks of one host share.
+  static std::int64_t memory_bytes(int places);
   // Connects to the daemon of this host.
   static base::Result<std::unique_ptr<NicGroup>> open(const NicGroupOptions& options);
   const nic::Capabilities& capabilities() const { return capabilities_; }
@@ -82,7 +84,9 @@ class NicGroup {
   // To sleep until poll() has news: arm(); if it returns true, poll wake_descriptor(), with other
   // descriptors, but not longer than repair() can wait; disarm(). On a host with very many ranks,
   // the program wakes only some of them; the others poll with short sleeps.
-  bool is_woken() const { return reduction_->ports().is_woken(); }
+  bool is_woken() const {
+    return is_gathering_ ? allgather_->is_woken() : reduction_->ports().is_woken();
+  }
   bool arm() { return is_gathering_ ? allgather_->arm() : reduction_->ports().arm(); }
   int wake_descriptor() const {
     return is_gathering_ ? allgather_->wake_descriptor() : reduction_->ports().wake_descriptor();
@@ -95,19 +99,27 @@ class NicGroup {
   std::int64_t done_ns() const {
     return is_gathering_ ? allgather_->done_ns() : reduction_->ports().done_ns();
   }
-  // Whether the last operation is an allgather. If it is not done, missing() has bit r for each
-  // rank whose block is missing.
+  // Whether the last operation is an allgather off the trees. If it is not done, missing() has bit
+  // h for each host whose block is missing.
   bool is_gathering() const { return is_gathering_; }
   std::uint64_t missing() const { return is_gathering_ ? allgather_->missing() : 0; }
   // Bit t: this host has sent its subtree's contributions to the last operation on tree t, or that
-  // operation does not use the tree. An allgather contributes when it starts.
+  // operation does not use the tree. In an allgather, the number of pieces of its block that it has
+  // sent.
   std::uint32_t given() const {
-    return is_gathering_ ? ~std::uint32_t{0} : reduction_->ports().given();
+    return is_gathering_ ? static_cast<std::uint32_t>(allgather_->given())
+                         : reduction_->ports().given();
+  }
+  // The number of pieces of an allgather that this rank has of all hosts.
+  std::uint32_t finished() const {
+    return is_gathering_ ? static_cast<std::uint32_t>(allgather_->finished()) : 0;
   }
   // Bit t: the piece of tree t is not done.
   std::uint32_t lacking() const { return is_gathering_ ? 0 : reduction_->ports().lacking(); }
   // Whether all ranks of this host have arrived at the last operation.
-  bool is_host_complete() const { return is_gathering_ || reduction_->is_host_complete(); }
+  bool is_host_complete() const {
+    return is_gathering_ ? allgather_->is_host_complete() : reduction_->is_host_complete();
+  }
   // The rank whose call differs, after an error with Code::mismatch; none: not known here.
   std::optional<NicRank> mismatching_rank() const;
   // Describes what the current operation lacks, for people: "operation 3 on host 1 lacks ...".

@@ -26,16 +26,23 @@ base::Result<std::unique_ptr<AllgatherPort>> AllgatherPort::open(const unisono_n
 }
 
 base::Status AllgatherPort::post(std::span<const std::byte> block, std::uint32_t mark) {
-  UNISONO_CHECK(may_post(), "AllgatherPort::post with no place free");
   UNISONO_CHECK(block.size() <= most_bytes(), "AllgatherPort::post of more than one packet");
+  if (!block.empty()) std::memcpy(room().data(), block.data(), block.size());
+  return post_written(block.size(), mark);
+}
+
+std::span<std::byte> AllgatherPort::room() const {
+  UNISONO_CHECK(may_post(), "AllgatherPort::room with no place free");
+  return std::as_writable_bytes(std::span(place(next_, rank()).data)).first(most_bytes());
+}
+
+base::Status AllgatherPort::post_written(std::size_t bytes, std::uint32_t mark) {
+  const std::span<std::byte> room = this->room();
   const std::uint64_t sequence = next_++;
   unisono_nic_block& own = place(sequence, rank());
   own.combine = mark;
-  own.words = static_cast<std::uint32_t>((block.size() + kWord - 1) / kWord);
-  if (!block.empty()) {
-    own.data[own.words - 1] = 0;
-    std::memcpy(own.data, block.data(), block.size());
-  }
+  own.words = static_cast<std::uint32_t>((bytes + kWord - 1) / kWord);
+  std::ranges::fill(room.subspan(bytes, own.words * kWord - bytes), std::byte{0});
   std::atomic_ref(own.sequence).store(sequence, std::memory_order_release);
   if (!joins()) mark_own(sequence);
   return send_packet(UNISONO_NIC_DOORBELL, sequence);
@@ -60,7 +67,15 @@ std::size_t AllgatherPort::most_bytes() const {
   return words * kWord;
 }
 
+bool AllgatherPort::is_given(std::uint64_t sequence) const {
+  return std::atomic_ref(place(sequence, rank()).sequence).load(std::memory_order_acquire) ==
+             sequence ||
+         is_done(sequence);
+}
+
+// While another process of this host has not written its part, nothing is lost.
 base::Status AllgatherPort::ask(std::uint64_t sequence) {
+  if (!is_given(sequence)) return base::success();
   return send_packet(UNISONO_NIC_ASK, sequence);
 }
 

@@ -44,6 +44,14 @@ class AllgatherPort {
   // error means that the doorbell packet was not sent; ranks that lack the block request it all the
   // same.
   base::Status post(std::span<const std::byte> block, std::uint32_t mark = 0);
+  // The same in two steps, so that several processes of this host may write the block. When each of
+  // them may post, it writes its part to the room for operation next(). Then one of them posts so
+  // many bytes, and the others follow.
+  std::span<std::byte> room() const;
+  base::Status post_written(std::size_t bytes, std::uint32_t mark);
+  void follow() { ++next_; }
+  // Whether this host's block is posted.
+  bool is_given(std::uint64_t sequence) const;
 
   // Requests the blocks that a posted operation lacks here. Programs answer from memory, or forward
   // the request. Harmless at any time.

@@ -199,11 +199,14 @@ UNISONO_INLINE int spread_block(struct __sk_buff* frame, const struct unisono_pa
   return count_several(UNISONO_NIC_BLOCK_PASSED, route->targets, TCX_REDIRECT);
 }
 
-/* The own process has posted its block. */
+/* The own process has posted its block. If that was the last one, the process has completed the
+ * operation, and other processes of this host may sleep for it. */
 UNISONO_INLINE int send_own_block(struct __sk_buff* frame, const struct unisono_nic_row* row,
+                                  struct unisono_nic_slot* slot,
                                   const struct unisono_nic_block* own, uint64_t sequence) {
   const struct unisono_nic_route* route = find_route(row, row->rank);
   const struct outgoing out = about_block(row, sequence, row->rank, UNISONO_NIC_BLOCK, own->words);
+  if (slot->done == sequence) wake(row, slot);
   if (route->targets == 0) return count(UNISONO_NIC_STRAY_DOORBELL, TCX_DROP);
   if (!make_room(frame, &out) || !rewrite_leaving(frame, row, own, &out)) {
     return count(UNISONO_NIC_NO_ROOM, TCX_DROP);
@@ -260,5 +263,5 @@ UNISONO_INLINE int leave_singly(struct __sk_buff* frame, const struct unisono_ni
     return count(UNISONO_NIC_STRAY_DOORBELL, TCX_DROP);
   }
   if (kind == UNISONO_NIC_ASK) return ask_for_blocks(frame, row, slot, own, sequence);
-  return send_own_block(frame, row, own, sequence);
+  return send_own_block(frame, row, slot, own, sequence);
 }

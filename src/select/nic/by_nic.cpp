@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -39,9 +40,20 @@ Status check_blocks(const NicShape& shape) {
         fmt::format("{} blocks of {} bytes are faster without it; up to {} bytes of all go by it",
                     shape.ranks, bytes_of(shape), most));
   }
-  if (bytes_of(shape) <= nic::kPacketBytes) return base::success();
-  return refusal(fmt::format("blocks of {} bytes do not fit one packet, {} bytes", bytes_of(shape),
-                             nic::kPacketBytes));
+  const std::size_t most = nic_bytes_of_host(machine_of(shape));
+  if (bytes_of(shape) <= most / static_cast<std::size_t>(shape.most_a_host)) return base::success();
+  return refusal(
+      fmt::format("blocks of {} bytes are faster without it; up to {} bytes of a host go "
+                  "by it",
+                  bytes_of(shape), most));
+}
+
+int most_a_host(const topology::HostMap& hosts) {
+  std::size_t most = 1;
+  for (int host = 0; host < hosts.hosts(); ++host) {
+    most = std::max(most, hosts.members(host).size());
+  }
+  return static_cast<int>(most);
 }
 
 Status check_vector(const NicShape& shape, std::uint32_t combine) {
@@ -70,7 +82,7 @@ NicShape nic_shape_of(const schedule::Shape& shape, const Circumstances& now) {
   nic.root = shape.root;
   nic.ranks = shape.ranks;
   nic.hosts = shape.hosts.hosts();
-  nic.one_a_host = shape.hosts.are_alone();
+  nic.most_a_host = most_a_host(shape.hosts);
   nic.machine = now.machine;
   if (!schedule::is_reduction(shape.collective)) return nic;
   UNISONO_CHECK(now.op && now.type, "a user's operator in the NIC path");
@@ -81,7 +93,9 @@ NicShape nic_shape_of(const schedule::Shape& shape, const Circumstances& now) {
 }
 
 bool nic_gathers_on_tree(const NicShape& shape) {
-  return !shape.one_a_host || shape.ranks > UNISONO_NIC_RANKS_MAX;
+  if (shape.hosts > UNISONO_NIC_RANKS_MAX) return true;
+  const std::size_t most = nic_bytes_to_gather(machine_of(shape), shape.hosts);
+  return shape.most_a_host > 1 && bytes_of(shape) <= most / static_cast<std::size_t>(shape.ranks);
 }
 
 Status check_nic_shape(const NicShape& shape) {

@@ -25,14 +25,15 @@ struct NicShape {
   int root = 0;
   int ranks = 1;
   int hosts = 1;                            // where they are
-  bool one_a_host = true;                   // no two of them are on one host
+  int most_a_host = 1;                      // ranks of one host, at most
   const model::Machine* machine = nullptr;  // the costs; null: the default machine
 };
 // The shape has several hosts; a reduction has a built-in type and operator.
 NicShape nic_shape_of(const schedule::Shape& shape, const Circumstances& circumstances);
 
-// Whether an allgather goes by the tree, as a vector with a block of each rank. Otherwise each
-// block goes a way of its own (engine/nic/nic_allgather.hpp).
+// Whether an allgather goes by the tree, as a vector with a block of each rank. Short blocks do
+// where hosts have several ranks, and all blocks of more than UNISONO_NIC_RANKS_MAX hosts.
+// Otherwise each host's blocks go a way of their own (engine/nic/nic_allgather.hpp).
 bool nic_gathers_on_tree(const NicShape& shape);
 
 // Code::unsupported with the reason if the NIC path cannot do it, or host processes are faster.

@@ -53,6 +53,10 @@ std::size_t nic_bytes_to_gather(const model::Machine& machine, int hosts) {
   return std::min(of_host * static_cast<std::size_t>(hosts), nic::kPacketsMax * nic::kPacketBytes);
 }
 
+std::size_t nic_bytes_of_host(const model::Machine& machine) {
+  return static_cast<std::size_t>(model::constant_of(machine, Constant::nic_host_block).count());
+}
+
 bool nic_rooted_pays(Collective collective, int hosts) {
   return collective == Collective::reduce && hosts > 1 + nic_fan_in(hosts);
 }

@@ -26,6 +26,9 @@ std::size_t nic_bytes_that_pay(const model::Machine& machine, schedule::Collecti
 // together. One packet carries all blocks to all hosts, where processes send one for each host.
 std::size_t nic_bytes_to_gather(const model::Machine& machine, int hosts);
 
+// Otherwise it is faster up to so many bytes of all ranks of a host together.
+std::size_t nic_bytes_of_host(const model::Machine& machine);
+
 // Whether a rooted collective is faster there. In the NIC path all ranks wait for its end; among
 // host processes, ranks that receive nothing return at once. But programs forward data that one
 // host's processes would otherwise have to forward for others.

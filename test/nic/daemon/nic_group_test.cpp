@@ -226,7 +226,7 @@ TEST_F(NicGroupsOfSixteen, AllgathersOfShortBlocksAndOthers) {
     ASSERT_FALSE(status.ok());
     const std::string& message = status.error().message;
     const std::string ranks = rank == 0 ? " 1, which" : rank == 15 ? " 1 2, which" : "";
-    EXPECT_NE(message.find("lacks the blocks of ranks" + ranks), std::string::npos) << message;
+    EXPECT_NE(message.find("lacks the blocks of hosts" + ranks), std::string::npos) << message;
     EXPECT_NE(message.find(", which may wait for each other in time"), std::string::npos)
         << message;
   });
@@ -240,8 +240,8 @@ TEST_F(NicGroups, AnAllgatherSaysWhoDidNotCome) {
     const auto status = run_in_nic(group, allgather_of(block.size()), block.data(), result.data(),
                                    base::now_ns() + 50 * base::kMillisecond);
     ASSERT_FALSE(status.ok());
-    EXPECT_EQ(status.error().message, "NIC path: an allgather of rank " + std::to_string(rank) +
-                                          " lacks the blocks of ranks 1 in time");
+    EXPECT_EQ(status.error().message, "NIC path: an allgather on host " + std::to_string(rank) +
+                                          " lacks the blocks of hosts 1 in time");
   });
 }
 
@@ -319,7 +319,7 @@ TEST_F(NicGroups, WhatIsGivenUpTouchesNoBuffer) {
         ASSERT_TRUE(group.start(call, &own, output.data()).ok());
         ASSERT_FALSE(*group.poll());
         EXPECT_EQ(group.describe(),
-                  gathers ? "an allgather of rank 0 lacks the blocks of ranks 1 2"
+                  gathers ? "an allgather on host 0 lacks the blocks of hosts 1 2"
                           : "operation 0 on host 0 lacks a contribution of hosts 1 2");
       }
       if (gives_up) group.give_up({base::Code::cancelled, "enough"});

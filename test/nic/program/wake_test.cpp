@@ -172,6 +172,36 @@ TEST_F(Wake, ByTheLastBlockOfAnAllgather) {
   EXPECT_TRUE(is_rung(*own));
 }
 
+// The own process completes an operation whose last block is its own. Its doorbell packet wakes the
+// other sleepers of its host.
+TEST_F(Wake, ByTheDoorbellForTheLastBlockOfAnAllgather) {
+  unisono_nic_row gathers = {};
+  gathers.id.job = 80;
+  gathers.key = {1, 2};
+  gathers.rank = 1;
+  gathers.depth = 2;
+  gathers.ranks = 2;
+  gathers.own = host_address(1);
+  gathers.at[0] = host_address(0);
+  gathers.route[1].targets = 1;
+  const unisono_nic_row row = add(waiting_row(gathers, 2));
+  const auto poster = ring(row, 0);
+  const auto other = ring(row, 1);
+  const GroupMemory memory = device->memory(row.index);
+  other->arm(memory.slots[0]);
+  unisono_packet packet = packet_of(UNISONO_NIC_BLOCK, row.id, 0, 0);
+  packet.target = UNISONO_PACKET_GROUP;
+  run(Entry::receive, make_frame(host_address(0), row.own, packet, Words{7}, row.key));
+  EXPECT_FALSE(is_rung(*other));
+  memory.blocks[1].words = 1;
+  memory.blocks[1].sequence = 0;
+  memory.slots[0].arrived = 0;
+  memory.slots[0].done = 0;
+  run(Entry::leave, from_process(row, UNISONO_NIC_DOORBELL, 0, 1));
+  EXPECT_TRUE(is_rung(*other));
+  EXPECT_FALSE(is_rung(*poster)) << "it did not sleep";
+}
+
 // The word is the process's to write.
 TEST_F(Wake, BitsOfNobodyDoNothing) {
   const unisono_nic_row row = add(waiting_row(inner_row()));

@@ -77,6 +77,24 @@ TEST(NicProgress, WhoHasGiven) {
   EXPECT_TRUE(has_given(kOwn, with(12, 5), 1));
 }
 
+// Pieces are counted modulo 16. A rank may be up to twice the depth ahead of this one.
+TEST(NicProgress, WhoHasGivenAPiece) {
+  NicProgress other = kOwn;
+  for (std::uint32_t finished = 0; finished < 100; ++finished) {
+    for (std::uint32_t given = finished > 3 ? finished - 3 : 0; given <= finished; ++given) {
+      other.given = given & 15;
+      EXPECT_FALSE(has_given_piece(kOwn, other, finished)) << given << " of " << finished;
+    }
+    for (std::uint32_t given = finished + 1; given <= finished + 8; ++given) {
+      other.given = given & 15;
+      EXPECT_TRUE(has_given_piece(kOwn, other, finished)) << given << " of " << finished;
+    }
+  }
+  other.calls = 10;
+  EXPECT_FALSE(has_given_piece(kOwn, other, 99)) << "of an earlier one";
+  EXPECT_TRUE(has_given_piece(kOwn, with(12, 5), 0)) << "it has the result";
+}
+
 TEST(NicFarewell, IsOfItsCommunicator) {
   const std::uint64_t mark = (std::uint64_t{1} << 60) + 77;
   const auto read = read_leave_record(mark, nic_leave_record(mark, 5));

@@ -4,6 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+
+#include "model/default_machine.hpp"
 #include "nic/program/tables.h"
 
 namespace unisono::plan::test::nic_call_test {
@@ -41,7 +44,7 @@ TEST(NicCall, AnAllgatherOnTheTree) {
   shape.ranks = 8;
   shape.hosts = 4;
   EXPECT_TRUE(lower_call(shape, 0)->gathers);
-  shape.one_a_host = false;
+  shape.most_a_host = 2;
   const auto call = lower_call(shape, 5);
   ASSERT_TRUE(call.ok());
   EXPECT_FALSE(call->gathers);
@@ -51,20 +54,46 @@ TEST(NicCall, AnAllgatherOnTheTree) {
   EXPECT_EQ(call->gives, 3U);
   EXPECT_TRUE(call->takes && call->kernel != nullptr);
   shape.count = 350;
-  EXPECT_TRUE(lower_call(shape, 7).ok());
+  EXPECT_FALSE(lower_call(shape, 7)->gathers);
   shape.count = 351;
-  EXPECT_EQ(lower_call(shape, 7).error().message,
-            "8 blocks of 351 bytes are faster without it; up to 2800 bytes of all go by it");
+  EXPECT_TRUE(lower_call(shape, 7)->gathers) << "longer blocks go by themselves";
+  EXPECT_EQ(lower_call(shape, 7)->bytes, 351U);
   shape.hosts = 8;
   shape.count = 700;
-  EXPECT_TRUE(lower_call(shape, 7).ok());
+  EXPECT_FALSE(lower_call(shape, 7)->gathers);
   shape.count = 701;
-  EXPECT_FALSE(lower_call(shape, 7).ok()) << "a vector has no more packets";
-  shape.one_a_host = true;
+  EXPECT_TRUE(lower_call(shape, 7)->gathers) << "a vector has no more packets";
+  shape.most_a_host = 1;
+  shape.count = 700;
   EXPECT_TRUE(lower_call(shape, 7)->gathers);
   shape.ranks = UNISONO_NIC_RANKS_MAX + 1;
+  shape.hosts = shape.ranks;
   shape.count = 8;
   EXPECT_FALSE(lower_call(shape, 64)->gathers);
+  shape.count = 87;
+  EXPECT_EQ(lower_call(shape, 64).error().message,
+            "65 blocks of 87 bytes are faster without it; up to 5600 bytes of all go by it");
+}
+
+// Blocks of a host's ranks count together.
+TEST(NicCall, HowLongTheBlocksOfAHostAre) {
+  model::Machine machine = model::default_machine();
+  machine.constants[static_cast<std::size_t>(model::Constant::nic_host_block)]->number = 9000;
+  NicShape shape;
+  shape.collective = Collective::allgather;
+  shape.type = arith::Type::byte;
+  shape.ranks = 12;
+  shape.hosts = 4;
+  shape.machine = &machine;
+  for (const int places : {1, 2, 3}) {
+    shape.most_a_host = places;
+    shape.count = 9000 / places;
+    EXPECT_TRUE(lower_call(shape, 0)->gathers);
+    ++shape.count;
+    EXPECT_EQ(lower_call(shape, 0).error().message,
+              "blocks of " + std::to_string(shape.count) +
+                  " bytes are faster without it; up to 9000 bytes of a host go by it");
+  }
 }
 
 TEST(NicCall, WhatItDoesNot) {
