@@ -15,11 +15,13 @@
 #include <filesystem>
 #include <memory>
 #include <thread>
+#include <vector>
 
 #include "base/clock.hpp"
 #include "base/prng.hpp"
 #include "engine/nic/nic_wait.hpp"
 #include "harness/seeds.hpp"
+#include "model/default_machine.hpp"
 #include "nic/harness/hosts.hpp"
 #include "nic/harness/kernel_objects.hpp"
 #include "nic/harness/processes.hpp"
@@ -63,22 +65,51 @@ bool all_came(const std::atomic<int>& count, const Round& round) {
   return count == kHosts;
 }
 
-Outcome operate(NicGroup& group, Round& round, int rank, std::int64_t patience_ns) {
+Outcome reduce(NicGroup& group, int rank, int operation, std::int64_t patience_ns) {
   plan::NicShape shape;
   shape.collective = schedule::Collective::allreduce;
   shape.count = 3;
   const NicCall call = *plan::lower_call(shape, rank);
+  std::array<std::int64_t, 3> input;
+  std::array<std::int64_t, 3> output = {};
+  input.fill(part_of(rank, operation));
+  const auto done =
+      engine::run_in_nic(group, call, input.data(), output.data(), base::now_ns() + patience_ns);
+  if (!done.ok()) return kError;
+  for (const std::int64_t word : output) {
+    if (word != sum_of(operation)) return kWrong;
+  }
+  return kRight;
+}
+
+// Blocks of more packets than are in flight at once.
+Outcome gather(NicGroup& group, int rank, int operation, std::int64_t patience_ns) {
+  constexpr std::size_t kWords = 1000;
+  model::Machine machine = model::default_machine();
+  machine.constants[static_cast<std::size_t>(model::Constant::nic_host_block)]->number = 8 * kWords;
+  plan::NicShape shape;
+  shape.machine = &machine;
+  shape.collective = schedule::Collective::allgather;
+  shape.count = kWords;
+  shape.ranks = shape.hosts = kHosts;
+  const NicCall call = *plan::lower_call(shape, rank);
+  const std::vector<std::int64_t> input(kWords, part_of(rank, operation));
+  std::vector<std::int64_t> output(kWords * kHosts);
+  const auto done =
+      engine::run_in_nic(group, call, input.data(), output.data(), base::now_ns() + patience_ns);
+  if (!done.ok()) return kError;
+  for (std::size_t word = 0; word < output.size(); ++word) {
+    if (output[word] != part_of(static_cast<int>(word / kWords), operation)) return kWrong;
+  }
+  return kRight;
+}
+
+Outcome operate(NicGroup& group, Round& round, int rank, std::int64_t patience_ns) {
   for (int operation = 0; operation < kOperations; ++operation) {
     ++round.steps;
-    std::array<std::int64_t, 3> input;
-    std::array<std::int64_t, 3> output = {};
-    input.fill(part_of(rank, operation));
-    const auto done =
-        engine::run_in_nic(group, call, input.data(), output.data(), base::now_ns() + patience_ns);
-    if (!done.ok()) return kError;
-    for (const std::int64_t word : output) {
-      if (word != sum_of(operation)) return kWrong;
-    }
+    const Outcome outcome = operation % 3 == 2 ? gather(group, rank, operation, patience_ns)
+                                               : reduce(group, rank, operation, patience_ns);
+    if (outcome != kRight) return outcome;
   }
   return kRight;
 }

@@ -97,6 +97,19 @@ ProcessState state_of(pid_t process) {
   return state;
 }
 
+std::uint64_t context_switches_of(pid_t process) {
+  std::uint64_t sum = 0;
+  const std::string tasks = "/proc/" + std::to_string(process) + "/task";
+  for (const auto& task : std::filesystem::directory_iterator(tasks)) {
+    std::ifstream file(task.path() / "status");
+    for (std::string line; std::getline(file, line);) {
+      const std::size_t name = line.find("voluntary_ctxt_switches:");  // and nonvoluntary ones
+      if (name != std::string::npos) sum += std::stoull(line.substr(line.find(':') + 1));
+    }
+  }
+  return sum;
+}
+
 pid_t child_of(pid_t process) {
   for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
     const std::string name = entry.path().filename();

@@ -35,6 +35,8 @@ struct ProcessState {
   pid_t parent = -1;
 };
 ProcessState state_of(pid_t process);
+// How often the scheduler has given a core to any thread of the process and taken it away again.
+std::uint64_t context_switches_of(pid_t process);
 // The one process that this one has started; -1 if there is none.
 pid_t child_of(pid_t process);
 // Whether a process of this daemon's groups wants to be woken: its bit for the program is set. It

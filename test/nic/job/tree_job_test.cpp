@@ -61,7 +61,66 @@ class NicTreeJob : public NicJob {
   // The root is late. The contributions of all others have passed through the inner nodes, without
   // waking a process; its result wakes each once.
   void expect_inner_nodes_sleep();
+  // Leaves and root are late. While the leaves' contributions pass, the kernel gives no core to any
+  // thread of the inner nodes' processes, which nothing holds back.
+  void expect_inner_nodes_untouched();
 };
+
+// As often as it is told.
+void sum_when_told(const NicRank& self) {
+  self.line.say("ready");
+  while (self.line.hear() == "go") {
+    std::int64_t sum = self.rank;
+    ASSERT_TRUE(succeeded(
+        unisono_allreduce(UNISONO_IN_PLACE, &sum, 1, UNISONO_INT64, UNISONO_SUM, self.world)));
+    ASSERT_EQ(sum, self.ranks * (self.ranks - 1) / 2);
+    self.line.say("has the result");
+  }
+  leave(self);
+}
+
+// A sleeping rank looks for lost packets every 10 to 50 ms, and another thread of it keeps the job
+// alive. So a host is observed again until that has not come in between.
+void NicTreeJob::expect_inner_nodes_untouched() {
+  constexpr int kMostRounds = 500;
+  start_daemons();
+  auto processes = start_job(sum_when_told);
+  const auto line_of = [&](int host) -> const Line& {
+    return processes[static_cast<std::size_t>(host)].line();
+  };
+  for (const int host : host_of_) ASSERT_EQ(line_of(host).hear(), "ready");
+  const std::set<int> inner = inner_nodes();
+  EXPECT_FALSE(inner.empty());
+  std::set<int> touched = inner;  // in all rounds
+  for (int round = 0; round < kMostRounds && !touched.empty(); ++round) {
+    std::map<int, std::uint64_t> switches, sent_up;
+    for (const int host : inner) line_of(host).say("go");
+    for (const int host : inner) {
+      while (!nic::test::has_armed_waiter(daemon_on(host))) std::this_thread::yield();
+      sent_up[host] = counted(host, UNISONO_NIC_SENT_UP);
+    }
+    const auto process_of = [&](int host) {
+      return nic::test::child_of(processes[static_cast<std::size_t>(host)].pid());
+    };
+    for (const int host : touched) {
+      switches[host] = nic::test::context_switches_of(process_of(host));
+    }
+    for (const int host : host_of_) {
+      if (host != 0 && !inner.contains(host)) line_of(host).say("go");
+    }
+    for (const int host : inner) {
+      while (counted(host, UNISONO_NIC_SENT_UP) == sent_up[host]) std::this_thread::yield();
+    }
+    for (const auto& [host, before] : switches) {
+      if (nic::test::context_switches_of(process_of(host)) == before) touched.erase(host);
+    }
+    line_of(0).say("go");
+    for (const int host : host_of_) ASSERT_EQ(line_of(host).hear(), "has the result");
+  }
+  EXPECT_EQ(touched, std::set<int>()) << "their processes run whenever contributions pass";
+  for (const int host : host_of_) line_of(host).say("leave");
+  expect_all_clean(processes);
+}
 
 void NicTreeJob::expect_inner_nodes_sleep() {
   start_daemons();
@@ -121,6 +180,14 @@ void NicTreeJob::expect_inner_nodes_sleep() {
 TEST_F(NicTreeJob, InnerNodesOfSixteenHostsSleepUntilTheResult) {
   use(16, {});
   expect_inner_nodes_sleep();
+}
+
+// Eight hosts have a tree with inner nodes where results go down it.
+TEST_F(NicTreeJob, ContributionsPassWithoutAContextSwitchOnEightAndSixteenHosts) {
+  use(8, {{"UNISONO_MULTICAST", "off"}});
+  expect_inner_nodes_untouched();
+  use(16, {});
+  expect_inner_nodes_untouched();
 }
 
 // The result goes down the same tree by clones; inner nodes send several.

@@ -9,6 +9,7 @@
 
 #include <bit>
 #include <numeric>
+#include <set>
 #include <string>
 
 #include "algorithm/algorithm.hpp"
@@ -80,6 +81,28 @@ TEST(LowerAllgather, ConcurrentBroadcast) {
         const int from = distance == 0 ? -1 : (rank - static_cast<int>(last) + ranks) % ranks;
         EXPECT_EQ(route(all, rank, origin).from, from);
       }
+    }
+  }
+}
+
+// The state of a group: the ranks that a rank exchanges packets with. Only the numbers of routes
+// and arrival bits, one for each origin, grow with the number of ranks.
+TEST(LowerAllgather, PeersGrowWithTheLogarithm) {
+  for (int ranks = 2; ranks <= UNISONO_NIC_RANKS_MAX; ++ranks) {
+    const auto steps = static_cast<std::size_t>(std::bit_width(static_cast<unsigned>(ranks - 1)));
+    const auto all = lower_all("concurrent-broadcast", ranks);
+    for (int rank = 0; rank < ranks; ++rank) {
+      std::set<int> targets, sources;
+      std::size_t packets = 0;
+      for (int origin = 0; origin < ranks; ++origin) {
+        const Route& way = route(all, rank, origin);
+        targets.insert(way.targets.begin(), way.targets.end());
+        packets += way.targets.size();
+        if (way.from >= 0) sources.insert(way.from);
+      }
+      EXPECT_EQ(targets.size(), steps) << ranks;
+      EXPECT_EQ(sources.size(), steps) << ranks;
+      EXPECT_EQ(packets, static_cast<std::size_t>(ranks - 1)) << "each block comes to each rank";
     }
   }
 }
