@@ -129,8 +129,8 @@ TEST_F(NicDoubling, BlocksThatDifferAreAMismatchEverywhere) {
       for (; done.ok() && !*done; done = segments.step()) std::this_thread::yield();
       EXPECT_FALSE(done.ok());
       const std::string expected =
-          by_mark ? "NIC: rank 3's block is of another call than that of rank "
-                  : "NIC: piece 0 of 1 of rank 3's block has 24 bytes, and that of rank ";
+          by_mark ? "NIC: host 3's block is of another call than that of host "
+                  : "NIC: piece 0 of 1 of host 3's block has 24 bytes, and host ";
       if (!done.ok() && !odd) {
         EXPECT_EQ(done.error().message.find(expected), 0U) << done.error().message;
       }

@@ -203,17 +203,18 @@ TEST(NicCallOf, WhatHasARootWhereHostsWouldPassItOn) {
   EXPECT_EQ(on(Collective::barrier, 2, Toggle::off), "");
 }
 
-// Where hosts have several ranks, or where there are more than 64, they go by the tree.
+// The blocks of a host count together. More than 64 hosts use the tree.
 TEST(NicCallOf, AllgathersOfShortBlocks) {
   const auto on = [](const std::vector<int>& hosts, std::int64_t bytes) {
     return refusal(call_of(Collective::allgather, arith::Type::byte, bytes), select::Origin::rule,
                    hosts);
   };
-  EXPECT_EQ(on({0, 1, 2}, 1400), "");
-  EXPECT_EQ(on({0, 1, 2}, 1401), "blocks of 1401 bytes do not fit one packet, 1400 bytes");
-  EXPECT_EQ(on({0, 1, 1}, 466), "");
-  EXPECT_EQ(on({0, 1, 1}, 467),
-            "3 blocks of 467 bytes are faster without it; up to 1400 bytes of all go by it");
+  EXPECT_EQ(on({0, 1, 2}, 2800), "");
+  EXPECT_EQ(on({0, 1, 2}, 2801),
+            "blocks of 2801 bytes are faster without it; up to 2800 bytes of a host go by it");
+  EXPECT_EQ(on({0, 1, 1}, 1400), "");
+  EXPECT_EQ(on({0, 1, 1}, 1401),
+            "blocks of 1401 bytes are faster without it; up to 2800 bytes of a host go by it");
   std::vector<int> many(UNISONO_NIC_RANKS_MAX + 1);
   std::iota(many.begin(), many.end(), 0);
   EXPECT_EQ(on(many, 8), "");
