@@ -178,6 +178,11 @@ Status VerbsPort::open(const VerbsPortOptions& options) {
   return try_device(list.get()[chosen], options, reasons);
 }
 
+bool VerbsPort::is_active() const {
+  ibv_port_attr port{};
+  return library_.query_port(context_.get(), number_, &port) == 0 && port.state == IBV_PORT_ACTIVE;
+}
+
 int VerbsPort::next_event() {
   ibv_async_event event{};
   if (library_.get_async_event(context_.get(), &event) != 0) return -1;

@@ -73,6 +73,8 @@ class VerbsPort {
   bool is_at_address() const { return is_at_address_; }  // the GID is that of the address
 
   base::Error failure(std::string_view what, int error) const;
+  // Asks the device, which is a system call.
+  bool is_active() const;
   // The device's next event; negative: none.
   int next_event();
   // Makes a new queue pair for datagrams of that queue key ready to send and receive.

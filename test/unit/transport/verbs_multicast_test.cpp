@@ -363,6 +363,16 @@ TEST(VerbsMulticast, ALostDeviceIsNamedWithRankPortAndWhatToDo) {
   }
 }
 
+// As when soft-RoCE is removed.
+TEST(VerbsMulticast, APortThatGoesWithoutAnEventIsALoss) {
+  auto world = made(2);
+  ASSERT_NE(world, nullptr);
+  world->fake.state = IBV_PORT_DOWN;
+  while (world->at(1).multicast_loss().empty()) world->at(1).may_sleep(false);
+  EXPECT_NE(world->at(1).multicast_loss().find("the device was removed"), std::string::npos)
+      << world->at(1).multicast_loss();
+}
+
 TEST(VerbsMulticast, AnEventThatEndsNothingIsNoLoss) {
   auto world = made(2);
   ASSERT_NE(world, nullptr);

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/check.hpp"
+#include "base/clock.hpp"
 
 namespace unisono::transport {
 namespace {
@@ -30,6 +31,7 @@ constexpr std::uint32_t kSendsForOneReport = 16;  // of a completion
 constexpr std::size_t kLeastPayload = 1024;
 constexpr std::uint32_t kToAllQueues = 0xff'ffff;
 constexpr std::size_t kCompletionsAtOnce = 16;
+constexpr std::int64_t kAskPortNs = base::kSecond;
 constexpr std::uint8_t kHopsToRank = 64;
 
 }  // namespace
@@ -314,6 +316,12 @@ const std::string& VerbsGroupQueue::look_for_loss() {
   for (int event = port_.next_event(); event >= 0; event = port_.next_event()) {
     const std::string_view text = verbs_loss_text(event);
     if (!text.empty() && loss_.empty()) loss_ = text;
+  }
+  // The kernel reports no event when a soft-RoCE device is removed.
+  const std::int64_t now = base::now_ns();
+  if (loss_.empty() && now - asked_ns_ > kAskPortNs) {
+    asked_ns_ = now;
+    if (!port_.is_active()) loss_ = "the port is no longer active, or the device was removed";
   }
   return loss_;
 }

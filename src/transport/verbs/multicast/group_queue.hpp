@@ -102,6 +102,7 @@ class VerbsGroupQueue {
   std::vector<std::uint32_t> handed_;  // by the last receive()
   std::optional<ibv_wc> peeked_;       // found by arm()
   std::uint64_t own_copies_ = 0;
+  std::int64_t asked_ns_ = 0;  // when the port was last asked
   std::string loss_;
 };
 
