@@ -306,15 +306,18 @@ void end_communicators() {
 }
 
 int report_error(Handle comm, int error, const std::string& text) {
-  const Host& mpi = host();
-  log_warning("%s", text.c_str());
-  const Constants& values = mpi.constants;
+  const Constants& values = host().constants;
   int error_class = values.error_other;
   if (error == UNISONO_ERROR_ARGUMENT) error_class = values.error_arg;
   if (error == UNISONO_ERROR_TYPE) error_class = values.error_type;
   if (error == UNISONO_ERROR_RESOURCES) error_class = values.error_no_mem;
+  return report_class(comm, error_class, text);
+}
+
+int report_class(Handle comm, int error_class, const std::string& text) {
+  log_warning("%s", text.c_str());
   const int code = error_code(error_class, text);
-  mpi.Comm_call_errhandler(comm, code);
+  host().Comm_call_errhandler(comm, code);
   return code;
 }
 

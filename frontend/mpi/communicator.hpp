@@ -54,5 +54,7 @@ void end_communicators();
 // Reports an error of Unisono by the error handler of the program's communicator. Gives the MPI
 // error code, if the handler returns.
 int report_error(Handle comm, int error, const std::string& text);
+// The same with a class of MPI's.
+int report_class(Handle comm, int error_class, const std::string& text);
 
 }  // namespace unisono::mpi

@@ -32,7 +32,7 @@ Library load() {
 
 }  // namespace
 
-const Library& library() {
+const Library& load_library() {
   static const Library loaded = load();
   return loaded;
 }

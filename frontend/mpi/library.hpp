@@ -28,6 +28,10 @@ struct Library {
 };
 
 // Looks for it at the first call: beside the drop-in, then where the system looks.
-const Library& library();
+const Library& load_library();
+inline const Library& library() {
+  static const Library& loaded = load_library();
+  return loaded;
+}
 
 }  // namespace unisono::mpi

@@ -253,6 +253,22 @@ int report_failed_call(Handle request) {
 
 bool has_pending_calls() { return busy().count.load(std::memory_order_relaxed) != 0; }
 
+// PendingCalls::start() takes the locks in the other order, so this one waits with neither.
+bool is_pending(Handle request) {
+  Busy& known = busy();
+  for (; has_pending_calls(); sched_yield()) {
+    const std::lock_guard lock(known.mutex);
+    bool is_sure = true;
+    for (Communicator* const own : known.all) {
+      const auto found = own->pending.have(request);
+      if (found.value_or(false)) return true;
+      is_sure = is_sure && found;
+    }
+    if (is_sure) break;
+  }
+  return false;
+}
+
 // Open MPI calls it wherever it waits, often.
 int progress_calls() {
   Busy& known = busy();
@@ -334,6 +350,15 @@ bool PendingCalls::end_first() noexcept {
     first->ended(*first);
   }
   return has_ended;
+}
+
+std::optional<bool> PendingCalls::have(Handle request) noexcept {
+  if (!try_lock()) return std::nullopt;
+  const bool found = std::any_of(calls_.begin(), calls_.end(), [request](const PendingCall* each) {
+    return each->request == request;
+  });
+  unlock();
+  return found;
 }
 
 void PendingCalls::carry() noexcept {

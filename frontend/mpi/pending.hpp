@@ -10,6 +10,7 @@
 #include <atomic>
 #include <deque>
 #include <memory>
+#include <optional>
 
 #include "host/functions.hpp"
 
@@ -33,6 +34,8 @@ class PendingCalls {
   int progress() noexcept;
   // Lets the calls go on, without ending them. It does not wait. For any thread.
   void carry() noexcept;
+  // Whether the request is that of a pending call. nullopt: another thread uses the calls.
+  std::optional<bool> have(Handle request) noexcept;
   // The program has got a request, and has used it for the last time.
   void hold() { requests_.fetch_add(1, std::memory_order_relaxed); }
   void release() { requests_.fetch_sub(1, std::memory_order_release); }
@@ -79,6 +82,8 @@ int report_failed_call(Handle request);
 
 // Whether any communicator has pending calls: one load.
 bool has_pending_calls();
+// Whether the request is that of a nonblocking collective by Unisono that has not ended.
+bool is_pending(Handle request);
 // Ends those that are complete, of all communicators. Gives their number. It does not wait.
 int progress_calls();
 

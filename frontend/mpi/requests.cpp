@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "communicator.hpp"
 #include "host/host.hpp"
 #include "host/probes.hpp"
 #include "host/progress.hpp"
@@ -68,6 +69,51 @@ int test_each(int count, void* requests, int* flag, void* statuses) {
   return is_well ? 0 : values.error_in_status_class;
 }
 
+constexpr int kUndefined = -32766;  // MPI_UNDEFINED of all MPIs
+
+// The functions of MPI 4.1 for an MPI that lacks them. A program that looks for them by name, as
+// mpi4py does, finds those of the drop-in. They ask for one request after another.
+class Asked {
+ public:
+  Asked(int count, const void* requests, void* statuses)
+      : count_(count), requests_(requests), statuses_(statuses) {}
+
+  // `complete`: those that are, and are no null requests. An MPI error code.
+  int find(std::vector<int>* complete) {
+    for (int i = 0; i < count_; ++i) {
+      const Handle request = host().handle_at(requests_, i);
+      if (request == host().constants.no_request) continue;
+      ++given_;
+      int is_complete = 0;
+      if (const int error = ask(i, &is_complete, nullptr); error != 0) return error;
+      if (is_complete != 0) complete->push_back(i);
+    }
+    return 0;
+  }
+  // Of them, how many are no null requests.
+  int given() const { return given_; }
+  // Writes the status of request `i` to this place of the array.
+  int tell(int i, int place) {
+    int is_complete = 0;
+    const bool wants = statuses_ != host().constants.statuses_ignore;
+    return wants ? ask(i, &is_complete, status_at(place)) : 0;
+  }
+
+ private:
+  void* status_at(int place) const {
+    return static_cast<int*>(statuses_) +
+           static_cast<std::size_t>(place) * host().constants.status_ints;
+  }
+  int ask(int i, int* is_complete, void* status) const {
+    return host().Request_get_status(host().handle_at(requests_, i), is_complete,
+                                     status != nullptr ? status : host().constants.status_ignore);
+  }
+
+  int count_, given_ = 0;
+  const void* requests_;
+  void* statuses_;
+};
+
 // The program's requests before the host completes them, of which some may be of failed calls of
 // Unisono. The host does not know of those failures.
 class Watched {
@@ -129,8 +175,18 @@ int Startall(int count, void* requests) {
   return 0;
 }
 
+// MPI does not allow to free the request of a nonblocking collective. The host would free what the
+// call still needs.
 int Request_free(Handle* request) {
-  if (request != nullptr) forget_persistent(host().handle_at(request));
+  if (request != nullptr) {
+    const Handle handle = host().handle_at(request);
+    if (is_pending(handle)) {
+      return report_class(host().constants.comm_world, host().constants.error_request,
+                          "MPI_Request_free: the request is that of a nonblocking collective that "
+                          "is not complete; wait for it");
+    }
+    forget_persistent(handle);
+  }
   return host().Request_free(request);
 }
 
@@ -142,18 +198,56 @@ int Request_get_status(Handle request, int* flag, void* status) {
 // Those of MPI 4.1. The program asks again and again, so the calls have to go on here.
 int Request_get_status_all(int count, const void* requests, int* flag, void* statuses) {
   progress_before_test();
-  return host().Request_get_status_all(count, requests, flag, statuses);
+  const Host& mpi = host();
+  if (mpi.Request_get_status_all != nullptr) {
+    return mpi.Request_get_status_all(count, requests, flag, statuses);
+  }
+  Asked asked(count, requests, statuses);
+  std::vector<int> complete;
+  if (const int error = asked.find(&complete); error != 0) return error;
+  *flag = static_cast<int>(complete.size()) == asked.given() ? 1 : 0;
+  for (int i = 0; i < count && *flag != 0; ++i) {
+    if (const int error = asked.tell(i, i); error != 0) return error;
+  }
+  return 0;
 }
 
 int Request_get_status_any(int count, const void* requests, int* index, int* flag, void* status) {
   progress_before_test();
-  return host().Request_get_status_any(count, requests, index, flag, status);
+  const Host& mpi = host();
+  if (mpi.Request_get_status_any != nullptr) {
+    return mpi.Request_get_status_any(count, requests, index, flag, status);
+  }
+  const bool wants = status != mpi.constants.status_ignore;
+  Asked asked(count, requests, wants ? status : mpi.constants.statuses_ignore);
+  std::vector<int> complete;
+  if (const int error = asked.find(&complete); error != 0) return error;
+  *flag = !complete.empty() || asked.given() == 0 ? 1 : 0;
+  *index = complete.empty() ? kUndefined : complete.front();
+  if (!complete.empty()) return asked.tell(complete.front(), 0);
+  if (*flag == 0 || !wants) return 0;
+  // The empty status, which is that of a null request. Open MPI leaves its error as it was.
+  static_cast<int*>(status)[mpi.constants.error_in_status] = 0;
+  int is_complete = 0;
+  return mpi.Request_get_status(mpi.constants.no_request, &is_complete, status);
 }
 
 int Request_get_status_some(int count, const void* requests, int* done, int* indices,
                             void* statuses) {
   progress_before_test();
-  return host().Request_get_status_some(count, requests, done, indices, statuses);
+  const Host& mpi = host();
+  if (mpi.Request_get_status_some != nullptr) {
+    return mpi.Request_get_status_some(count, requests, done, indices, statuses);
+  }
+  Asked asked(count, requests, statuses);
+  std::vector<int> complete;
+  if (const int error = asked.find(&complete); error != 0) return error;
+  *done = asked.given() == 0 ? kUndefined : static_cast<int>(complete.size());
+  for (int i = 0; i < static_cast<int>(complete.size()); ++i) {
+    indices[i] = complete[static_cast<std::size_t>(i)];
+    if (const int error = asked.tell(indices[i], i); error != 0) return error;
+  }
+  return 0;
 }
 
 int Wait(Handle* request, void* status) {

@@ -7,6 +7,7 @@
 #include <dlfcn.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "scenario.h"
 
@@ -101,8 +102,49 @@ static void own(void) {
   }
 }
 
+/* Those of MPI 4.1 that ask for several requests and free none. */
+static void statuses(void) {
+  FIND(Request_get_status_all, (int, const MPI_Request*, int*, MPI_Status*));
+  FIND(Request_get_status_any, (int, const MPI_Request*, int*, int*, MPI_Status*));
+  FIND(Request_get_status_some, (int, const MPI_Request*, int*, int*, MPI_Status*));
+  EXPECT(Request_get_status_all && Request_get_status_any && Request_get_status_some);
+  int sum = 0, value[2] = {0, 0}, flag = 7, index = 7, done = 7, indices[4], bytes = 0;
+  MPI_Request requests[4] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL, MPI_REQUEST_NULL,
+                             MPI_REQUEST_NULL};
+  MPI_Status status[4];
+  status[0].MPI_ERROR = MPI_ERR_OTHER;
+  EXPECT(Request_get_status_any(2, requests, &index, &flag, &status[0]) == MPI_SUCCESS);
+  EXPECT(flag && index == MPI_UNDEFINED && status[0].MPI_TAG == MPI_ANY_TAG);
+  static char version[MPI_MAX_LIBRARY_VERSION_STRING];
+  int length = 0;
+  MPI_Get_library_version(version, &length); /* Intel MPI's own function leaves it as it was. */
+  EXPECT(status[0].MPI_ERROR == MPI_SUCCESS || strstr(version, "Intel") != NULL);
+  EXPECT(Request_get_status_some(2, requests, &done, indices, status) == MPI_SUCCESS);
+  EXPECT(done == MPI_UNDEFINED);
+  MPI_Irecv(value, 2, MPI_INT, rank, 9, MPI_COMM_WORLD, &requests[1]);
+  EXPECT(Request_get_status_all(4, requests, &flag, status) == MPI_SUCCESS && !flag);
+  EXPECT(Request_get_status_any(4, requests, &index, &flag, status) == MPI_SUCCESS && !flag);
+  EXPECT(Request_get_status_some(4, requests, &done, indices, status) == MPI_SUCCESS && done == 0);
+  MPI_Barrier(MPI_COMM_WORLD);
+  MPI_Iallreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &requests[3]);
+  for (flag = 0; !flag;) {
+    EXPECT(Request_get_status_any(4, requests, &index, &flag, MPI_STATUS_IGNORE) == MPI_SUCCESS);
+  }
+  EXPECT(index == 3 && sum == size * (size - 1) / 2);
+  MPI_Send(&rank, 1, MPI_INT, rank, 9, MPI_COMM_WORLD);
+  for (flag = 0; !flag;) {
+    EXPECT(Request_get_status_all(4, requests, &flag, status) == MPI_SUCCESS);
+  }
+  MPI_Get_count(&status[1], MPI_INT, &bytes);
+  EXPECT(bytes == 1 && status[1].MPI_SOURCE == rank && status[1].MPI_TAG == 9);
+  EXPECT(Request_get_status_some(4, requests, &done, indices, status) == MPI_SUCCESS);
+  EXPECT(done == 2 && indices[0] == 1 && indices[1] == 3 && status[0].MPI_TAG == 9);
+  EXPECT(value[0] == rank);
+  MPI_Waitall(4, requests, MPI_STATUSES_IGNORE);
+}
+
 int main(int argc, char** argv) {
-  static const Scenario all[] = {{"between", between}, {"own", own}};
+  static const Scenario all[] = {{"between", between}, {"own", own}, {"statuses", statuses}};
   start_scenarios(&argc, &argv);
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   if (dlsym(RTLD_DEFAULT, "MPI_Allreduce_c") == NULL) {

@@ -471,6 +471,30 @@ static void cancelled(void) {
   MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_ARE_FATAL);
 }
 
+/* MPI forbids to free the request of a nonblocking collective. It is an error, and the request and
+ * the collective go on. */
+static void freed_too_early(void) {
+  int sum = -1, error_class = MPI_SUCCESS;
+  MPI_Request request;
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (rank == 0) { /* The others call it later, so it is not complete. */
+    MPI_Iallreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &request);
+    MPI_Error_class(MPI_Request_free(&request), &error_class);
+    EXPECT(error_class == MPI_ERR_REQUEST && request != MPI_REQUEST_NULL);
+    for (int r = 1; r < size; ++r) MPI_Send(&rank, 1, MPI_INT, r, 5, MPI_COMM_WORLD);
+  } else {
+    int from = -1;
+    MPI_Recv(&from, 1, MPI_INT, 0, 5, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Iallreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &request);
+  }
+  EXPECT(MPI_Wait(&request, MPI_STATUS_IGNORE) == MPI_SUCCESS);
+  EXPECT(sum == triangle(size));
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+  MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_ARE_FATAL);
+}
+
 /* Rank 0 gets no result of exscan, and needs no place for it. Not every MPI alone allows that. */
 static void no_place(void) {
   int sum = -1;
@@ -602,6 +626,7 @@ static const Scenario all[] = {{"made_meanwhile", made_meanwhile},
                                {"handlers", handlers},
                                {"whole_types", whole_types},
                                {"cancelled", cancelled},
+                               {"freed_too_early", freed_too_early},
                                {"no_place", no_place},
                                {"sparse", sparse},
                                {"long_blocks", long_blocks},

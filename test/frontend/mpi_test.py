@@ -209,7 +209,8 @@ class EdgeCases(Running):
         self.expect_all_fine(("made_meanwhile", "attributes_that_call", "asked_first",
                               "insignificant", "in_place_with_gaps", "many_types", "in_order",
                               "nothing", "handlers", "between_groups", "whole_types", "cancelled",
-                              "no_place", "sparse", "long_blocks"), "more_cases")
+                              "freed_too_early", "no_place", "sparse", "long_blocks"),
+                             "more_cases")
 
     def test_ten_thousand_communicators_leave_nothing(self):
         self.expect_fine("ten_thousand", 2, program="more_cases")
@@ -366,6 +367,11 @@ class FoundCounts(Running):
         for ranks in (2, 3):
             with self.subTest(ranks=ranks):
                 self.expect_fine("own", ranks, {"UNISONO_MPI": "off"}, program="found_counts")
+
+    def test_functions_that_ask_for_several_requests(self):
+        for ranks in OPTIONS.ranks:
+            with self.subTest(ranks=ranks):
+                self.expect_fine("statuses", ranks, program="found_counts")
 
 
 class Sessions(Running):

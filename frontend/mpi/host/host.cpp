@@ -111,6 +111,7 @@ Constants open_mpi_constants(const Host& host) {
   constants.float_type = handle("ompi_mpi_float");
   constants.sum = handle("ompi_mpi_op_sum");
   constants.no_type = handle("ompi_mpi_datatype_null");
+  constants.no_request = handle("ompi_request_null");
   constants.root = -4;
   constants.status_ints = 6;
   constants.error_in_status = 2;
@@ -133,6 +134,7 @@ Constants mpich_constants() {
   constants.float_type = 0x4c00040a;
   constants.sum = 0x58000003;
   constants.no_type = 0x0c000000;
+  constants.no_request = 0x2c000000;
   constants.root = -3;
   constants.status_ignore = reinterpret_cast<void*>(1);
   constants.statuses_ignore = reinterpret_cast<void*>(1);
@@ -158,6 +160,7 @@ Constants standard_constants() {
   constants.float_type = 0x210;
   constants.sum = 0x21;
   constants.no_type = 0x200;
+  constants.no_request = 0x180;
   constants.status_ints = 8;
   constants.error_in_status = 2;
   constants.error_arg = 13;
@@ -203,7 +206,7 @@ void recognize(Host& host) {
   }
 }
 
-Host find_host() {
+Host look_for_host() {
   for (const std::string& path : candidates()) {
     void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_NOLOAD);
     if (library == nullptr) continue;
@@ -242,9 +245,10 @@ void* find_object(const Host& host, const char* name) {
   return first != nullptr ? first : dlsym(host.library, name);
 }
 
-const Host& host() {
-  static const Host found = find_host();
-  return found;
+const Host& find_host() {
+  static const Host* const found = new Host(look_for_host());  // never destroyed, as MPI may end
+                                                               // after static objects
+  return *found;
 }
 
 void* find_tool(const char* name) {

@@ -27,6 +27,7 @@ struct Constants {
   std::size_t status_ints = 0;      // of which an MPI_Status has the length
   std::size_t error_in_status = 0;  // which of them is its MPI_ERROR
   Handle no_type = 0;
+  Handle no_request = 0;
   int root = 0;  // MPI_ROOT; only where the MPI may lack functions with large counts
   int error_arg = 0, error_type = 0, error_request = 0, error_other = 0, error_no_mem = 0;
   int error_in_status_class = 0;
@@ -101,8 +102,13 @@ struct Host : HostCollectives<int, int> {
   }
 };
 
-// Ends the process with a message if no MPI is loaded.
-const Host& host();
+// Looks for it. Ends the process with a message if no MPI is loaded.
+const Host& find_host();
+// Inline, because a call of a collective asks for it several times.
+inline const Host& host() {
+  static const Host& found = find_host();
+  return found;
+}
 
 // The library with its version, as it calls itself, in one short line: "Open MPI v4.1.4".
 std::string library_name();
