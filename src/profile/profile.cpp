@@ -4,19 +4,24 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <bit>
 #include <cerrno>
+#include <chrono>
+#include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
 #include <string_view>
 #include <system_error>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "base/log.hpp"
 #include "base/result.hpp"
+#include "base/thread.hpp"
 #include "profile/text.hpp"
 
 namespace unisono::profile {
@@ -27,23 +32,70 @@ struct Known {
   std::unique_ptr<Profile> profile;
 };
 
-// The profiles of this process, in the order in which its ranks have joined their jobs.
+// The profiles of this process, in the order in which its ranks have joined their jobs; and the
+// thread that saves them.
 struct Registry {
   std::mutex mutex;
+  std::condition_variable changed;
   std::vector<Known> all;
+  int process = 0;  // that has started the thread: a child of fork() is without
+  bool ends = false;
+  std::thread saver;
 };
 
-Registry& registry() {
-  static Registry known;
-  // After it is made, so that it is called before it is destroyed.
-  static const int registered = std::atexit([] {
+// The first pauses are short, for the sake of short jobs. A rank that is killed loses at most its
+// last second, and about the second half of its time.
+constexpr std::chrono::milliseconds kFirstPause{8}, kMostPause{1000};
+
+void save_now_and_then(Registry& known) {
+  std::unique_lock lock(known.mutex);
+  for (auto pause = kFirstPause;
+       !known.changed.wait_for(lock, pause, [&known] { return known.ends; });
+       pause = std::min(2 * pause, kMostPause)) {
+    std::vector<Profile*> all;
+    for (const Known& each : known.all) all.push_back(each.profile.get());
+    lock.unlock();
+    for (Profile* const each : all) each->save();
+    lock.lock();
+  }
+}
+
+// At exit(). In a child of fork() a thread of the parent may hold the mutex for ever.
+void end_registry(Registry& known) {
+  if (known.process != getpid()) return;
+  {
     const std::lock_guard lock(known.mutex);
-    for (const Known& each : known.all) {
-      if (each.profile->has_job()) each.profile->write();
-    }
-  });
-  static_cast<void>(registered);
-  return known;
+    known.ends = true;
+  }
+  known.changed.notify_one();
+  if (known.saver.joinable()) known.saver.join();
+  for (const Known& each : known.all) {
+    if (each.profile->has_job()) each.profile->write();
+  }
+}
+
+Registry& registry() {
+  // Never destroyed: in a child of fork() its thread is not there to be joined.
+  static Registry* const known = [] {
+    auto* const made = new Registry;
+    std::atexit([] { end_registry(registry()); });
+    return made;
+  }();
+  return *known;
+}
+
+// With the mutex.
+void start_saver(Registry& known) {
+  if (known.process == getpid()) return;
+  known.process = getpid();
+  auto started = base::start_thread("unisono-profile", [&known] { save_now_and_then(known); });
+  if (started) {
+    known.saver = std::move(*started);
+  } else {
+    base::log(base::LogLevel::warn, "profile",
+              "no thread saves the profile, so a rank that is killed leaves none: {}",
+              started.error().message);
+  }
 }
 
 // The program may change its folder before the file is written.
@@ -68,6 +120,12 @@ std::string write_file(const std::string& path, const std::string& text) {
   const bool is_closed = std::fclose(file) == 0;
   if (is_written && is_closed) return "";
   return base::system_error(path, is_written ? errno : why).message;
+}
+
+// Beside the file, for its next content. Its name begins with a dot, so that `p.*` leaves it out.
+std::string next_path(const std::string& path) {
+  const std::filesystem::path of_file(path);
+  return of_file.parent_path() / ("." + of_file.filename().string() + ".next");
 }
 
 }  // namespace
@@ -133,23 +191,47 @@ void Profile::add_learned(const std::string& text) {
   if (learned_.size() < kMostLearned) learned_.push_back(text);
 }
 
+Profile::Content Profile::content() {
+  const std::lock_guard lock(mutex_);
+  Content content;
+  content.text = first_line(origin_, own_host(), process_);
+  for (const std::unique_ptr<Row>& row : rows_) {
+    if (row != nullptr) content.text += lines_of(*row, content.rows);
+  }
+  content.learned = learned_;
+  return content;
+}
+
+// A reader always finds a whole file: the last content or this one. A rank that is killed meanwhile
+// leaves one of them.
+std::string Profile::replace_file(Content content, bool has_ended) {
+  const std::string next = next_path(path_);
+  const std::string text = content.text + last_line(content.rows, content.learned, has_ended);
+  const std::string why = write_file(next, text);
+  if (!why.empty()) return why;
+  if (std::rename(next.c_str(), path_.c_str()) != 0) {
+    return base::system_error(path_, errno).message;
+  }
+  written_ = std::move(content);
+  return "";
+}
+
 void Profile::write() {
   if (!is_writable_ || getpid() != process_) return;
-  std::string text;
-  std::size_t count = 0;
-  {
-    const std::lock_guard lock(mutex_);
-    text = first_line(origin_, own_host(), process_);
-    for (const std::unique_ptr<Row>& row : rows_) {
-      if (row != nullptr) text += lines_of(*row, count);
-    }
-    text += last_line(count, learned_);
-  }
-  const std::string why = write_file(path_, text);
+  const std::lock_guard lock(file_mutex_);
+  const std::string why = replace_file(content(), true);
   if (!why.empty()) {
     base::log(base::LogLevel::warn, "profile", "rank {} has no whole profile: {}", origin_.rank,
               why);
   }
+}
+
+// If it cannot be written, the end of the job says so.
+void Profile::save() {
+  if (!is_writable_) return;
+  const std::lock_guard lock(file_mutex_);
+  Content now = content();
+  if (now.rows != 0 && now != written_) replace_file(std::move(now), false);
 }
 
 Profile* find_profile(const std::string& file) {
@@ -178,6 +260,7 @@ Profile& join_profile(const std::string& file, const Origin& origin) {
     return *of_process;
   }
   known.all.push_back({file, std::make_unique<Profile>(file, origin)});
+  start_saver(known);
   return *known.all.back().profile;
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Profile: the kinds of calls that a rank has made, each with its counters. It holds a limited
 // number of kinds; calls of further kinds are counted together. The rank's file is written when a
-// job of the rank ends, and at exit(). Any thread.
+// job of the rank ends, and at exit(). Meanwhile a thread of the process saves it now and then, so
+// that a rank that is killed leaves what it has counted. Any thread.
 #pragma once
 
 #include <array>
@@ -72,6 +73,8 @@ class Profile {
   void add_learned(const std::string& text);
   // Writes the file. Rows may be in use.
   void write();
+  // Writes the file of a rank that has not ended, if calls have been counted since the last time.
+  void save();
   // A job of the rank begins, or ends and writes. At exit(), the file is written if one has not
   // ended.
   void begin_job() { ++jobs_; }
@@ -88,6 +91,17 @@ class Profile {
 
  private:
   Row& make_row(const Kind& kind);
+  // The file without its last line, which depends on whether the rank has ended.
+  struct Content {
+    std::string text;
+    std::size_t rows = 0;
+    std::vector<std::string> learned;
+
+    bool operator==(const Content&) const = default;
+  };
+  Content content();
+  // With file_mutex_. Empty: it is written.
+  std::string replace_file(Content content, bool has_ended);
 
   struct Hash {
     std::size_t operator()(const Kind& kind) const;
@@ -101,6 +115,8 @@ class Profile {
   std::array<std::unique_ptr<Row>, kMostKinds + 1> rows_;  // the last one: others
   std::size_t count_ = 0;
   std::vector<std::string> learned_;
+  std::mutex file_mutex_;
+  Content written_;  // with file_mutex_
   bool is_writable_ = false;
   std::atomic<int> jobs_{0};
 };

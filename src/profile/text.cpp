@@ -70,13 +70,13 @@ std::string lines_of(const Row& row, std::size_t& count) {
   return out;
 }
 
-std::string last_line(std::size_t rows, const std::vector<std::string>& learned) {
+std::string last_line(std::size_t rows, const std::vector<std::string>& learned, bool has_ended) {
   std::string texts;
   for (const std::string& text : learned) texts += (texts.empty() ? "" : ",") + in_quotes(text);
   if (!texts.empty()) texts = fmt::format(R"(,"learned":[{}])", texts);
-  return fmt::format(R"({{"end":true,"rows":{}{}}})"
+  return fmt::format(R"({{"end":{},"rows":{}{}}})"
                      "\n",
-                     rows, texts);
+                     has_ended, rows, texts);
 }
 
 }  // namespace unisono::profile

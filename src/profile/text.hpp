@@ -16,7 +16,8 @@ std::string first_line(const Origin& origin, const std::string& host, int proces
 // One for each form in which calls of the row were made.
 std::string lines_of(const Row& row, std::size_t& count);
 // A file without it is incomplete. `rows`: the number of lines in between.
-// `learned`: the sentences of Profile::add_learned.
-std::string last_line(std::size_t rows, const std::vector<std::string>& learned = {});
+// `learned`: the sentences of Profile::add_learned. `has_ended`: the rank makes no more calls.
+std::string last_line(std::size_t rows, const std::vector<std::string>& learned = {},
+                      bool has_ended = true);
 
 }  // namespace unisono::profile

@@ -170,6 +170,22 @@ TEST(Merge, NamesWhatItLeavesOut) {
   EXPECT_EQ(merged->ranks.size(), 1U);
 }
 
+TEST(Merge, TakesWhatAKilledRankHasSavedAndNamesIt) {
+  const std::string saved =
+      replaced(text_of(origin(1), "allreduce", {100, 300}), R"("end":true)", R"("end":false)");
+  const RankFile file = parsed(saved, "p.1");
+  EXPECT_TRUE(file.is_complete);
+  EXPECT_FALSE(file.has_ended);
+  const auto merged = merge_profiles({parsed(text_of(origin(0), "allreduce", {500}), "p.0"), file});
+  ASSERT_TRUE(merged.ok());
+  EXPECT_EQ(merged->rows.at(0).totals.calls, 3);
+  EXPECT_TRUE(merged->left_out.empty());
+  EXPECT_EQ(merged->unfinished, std::vector<std::string>{"p.1: rank 1 was killed, or still runs"});
+  EXPECT_EQ(json::parse(profile_json(*merged)).at("unfinished").size(), 1U);
+  EXPECT_NE(refusal(replaced(saved, R"("end":false)", R"("end":0)")).find(":3: end is neither"),
+            std::string::npos);
+}
+
 TEST(Merge, RefusesFilesThatDoNotBelongTogether) {
   EXPECT_EQ(merge_profiles({}).error().message, "no file is given");
   Origin other = origin(1);

@@ -455,6 +455,25 @@ class Profiles(unittest.TestCase):
             self.assertEqual(blocking, [("UNISONO_MPI", 1)])
 
 
+    def test_a_killed_rank_leaves_its_calls(self):
+        program = compile_program("killed_rank.c", "killed_rank")
+        with tempfile.TemporaryDirectory() as folder:
+            profile = pathlib.Path(folder) / "p"
+            done = subprocess.run(["timeout", str(MOST_SECONDS), OPTIONS.bin / "unisono", "mpirun",
+                                   f"--profile={profile}", "-n", "3", program, profile],
+                                  env=environment({}), capture_output=True, text=True)
+            self.assertNotIn(done.returncode, (0, 124), done.stderr)
+            shown = subprocess.run([OPTIONS.bin / "unisono", "profile", "--json",
+                                    *sorted(pathlib.Path(folder).glob("p.*"))],
+                                   capture_output=True, text=True)
+        self.assertEqual(shown.returncode, 1, shown.stderr)
+        self.assertIn("rank 1 was killed", shown.stderr)
+        merged = json.loads(shown.stdout)
+        self.assertEqual(merged["left_out"], [])
+        calls = [row["calls"] for row in merged["rows"] if row["collective"] == "allreduce"]
+        self.assertEqual(sum(calls), 15)
+
+
 class Others(unittest.TestCase):
     def test_the_tool_says_which_mpi_it_found(self):
         done = mpirun(2, [OPTIONS.scenarios, "kinds"])

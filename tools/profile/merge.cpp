@@ -88,6 +88,10 @@ base::Result<MergedProfile> merge_profiles(std::vector<RankFile> files) {
           "{} has no last line: rank {} was killed, or still runs", each.file, each.origin.rank));
       continue;
     }
+    if (!each.has_ended) {
+      merged.unfinished.push_back(
+          fmt::format("{}: rank {} was killed, or still runs", each.file, each.origin.rank));
+    }
     for (const ProfileRow& row : each.rows) {
       ProfileRow& sum = rows[key_of(row)];
       sum.kind = row.kind;

@@ -13,12 +13,13 @@
 namespace unisono::tools {
 
 struct MergedProfile {
-  std::vector<RankFile> ranks;        // those with a whole file, in order
-  int job_ranks = 0;                  // of the job
-  std::vector<ProfileRow> rows;       // of all ranks together, longest time first
-  std::vector<std::string> left_out;  // a sentence for each file or rank that is not in it
-  std::vector<std::string> learned;   // of all ranks, each sentence once
-  std::int64_t ns = 0;                // of all rows
+  std::vector<RankFile> ranks;          // those with a complete file, in order
+  int job_ranks = 0;                    // of the job
+  std::vector<ProfileRow> rows;         // of all ranks together, longest time first
+  std::vector<std::string> left_out;    // a sentence for each file or rank that is not in it
+  std::vector<std::string> unfinished;  // and for each one whose last calls may be missing
+  std::vector<std::string> learned;     // of all ranks, each sentence once
+  std::int64_t ns = 0;                  // of all rows
 };
 
 // Errors: no file, files of several jobs, two of one rank.

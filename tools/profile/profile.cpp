@@ -61,6 +61,9 @@ base::Result<int> show(const ProfileOptions& options) {
   for (const std::string& each : profile.left_out) {
     fmt::print(stderr, "unisono profile: not merged: {}\n", each);
   }
+  for (const std::string& each : profile.unfinished) {
+    fmt::print(stderr, "unisono profile: without its last calls: {}\n", each);
+  }
   if (!options.svg.empty()) {
     UNISONO_TRY(write_text_file(options.svg, profile_picture(profile)));
   }
@@ -71,7 +74,8 @@ base::Result<int> show(const ProfileOptions& options) {
     fmt::print("{}", table);
     for (const std::string& each : profile.learned) fmt::print("learned: {}\n", each);
   }
-  return profile.left_out.empty() ? kExitSuccess : kExitFailure;
+  const bool is_whole = profile.left_out.empty() && profile.unfinished.empty();
+  return is_whole ? kExitSuccess : kExitFailure;
 }
 
 int run(const ProfileOptions& options) {
@@ -90,7 +94,8 @@ void add_profile(CLI::App& app, int& exit_status) {
       "The files are those that the ranks wrote with UNISONO_PROFILE=FILE, as with unisono run\n"
       "--profile=FILE. Rows are sorted by the time of all their calls. The exit status is 1 if a "
       "rank\n"
-      "has no whole file: it was killed, or its file was not given.");
+      "has no whole file: it was killed, so that its last calls are missing, or its file was not\n"
+      "given.");
   auto options = std::make_shared<ProfileOptions>();
   command->add_option("FILES", options->files, "The files, one of each rank")
       ->required()

@@ -175,6 +175,8 @@ bool read_line(Line& line, const json& object, RankFile& result) {
       line.fail(fmt::format("{} rows were written, and {} are here", rows, result.rows.size()));
     }
     result.learned = line.texts("learned", profile::Profile::kMostLearned);
+    if (!object["end"].is_boolean()) line.fail("end is neither true nor false");
+    result.has_ended = object["end"] == true;
     return true;
   }
   if (result.rows.size() == kMostRows) line.fail(fmt::format("more than {} rows", kMostRows));

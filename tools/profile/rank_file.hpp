@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The profile of one rank, read from its file (src/profile/text.hpp). A file that its rank did not
-// finish is told from a damaged one: the rank was killed, or still runs. Pure; any thread.
+// The profile of one rank, read from its file (src/profile/text.hpp). A file without a last line is
+// told from a damaged one: the rank was killed before it saved any call, or still runs. Pure; any
+// thread.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +33,8 @@ struct RankFile {
   std::string host;
   std::vector<ProfileRow> rows;
   std::vector<std::string> learned;  // choices that measured times have changed, in sentences
-  bool is_complete = false;
+  bool is_complete = false;          // it has the last line
+  bool has_ended = false;            // it was written at the rank's end, not before
 };
 
 // Error: it is no such file, or is damaged; with file and line.

@@ -119,6 +119,7 @@ std::string profile_json(const MergedProfile& profile) {
   out["version"] = 1;
   out["job_ranks"] = profile.job_ranks;
   out["left_out"] = profile.left_out;
+  out["unfinished"] = profile.unfinished;
   out["learned"] = profile.learned;
   out["rows"] = json::array();
   for (const ProfileRow& row : profile.rows) out["rows"].push_back(json_of(row));

@@ -4,11 +4,14 @@
 #include "profile/profile.hpp"
 
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <limits>
 #include <sstream>
 #include <string>
@@ -137,6 +140,48 @@ TEST(Profile, TheFileIsIncompleteUntilTheEnd) {
       << all[0];
   EXPECT_NE(all[1].find(R"("form":"started")"), std::string::npos) << all[1];
   EXPECT_EQ(all[2] + "\n", last_line(1));
+}
+
+TEST(Profile, WhatIsSavedMeanwhileIsNotTheEnd) {
+  const test::TemporaryFolder folder;
+  Profile profile(folder.path() + "/p", {.rank = 0, .ranks = 1, .job = "j", .machine = "m"});
+  profile.row(kind(1));  // planned only
+  profile.save();
+  EXPECT_EQ(lines(profile.path()).size(), 1U);
+  profile.row(kind(1)).of(Form::blocking).add({.bytes = 8, .ns = 10});
+  profile.save();
+  EXPECT_EQ(lines(profile.path()).back() + "\n", last_line(1, {}, false));
+  profile.write();
+  EXPECT_EQ(lines(profile.path()).back() + "\n", last_line(1));
+  profile.save();  // nothing new
+  EXPECT_EQ(lines(profile.path()).back() + "\n", last_line(1));
+  profile.row(kind(2)).of(Form::blocking).add({.bytes = 8, .ns = 10});
+  profile.save();
+  EXPECT_EQ(lines(profile.path()).back() + "\n", last_line(2, {}, false));
+  // No other file is left: `p.*` are the ranks'.
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), 1);
+}
+
+TEST(Profile, AKilledRankLeavesItsCalls) {
+  const test::TemporaryFolder folder;
+  const std::string path = folder.path() + "/p.0";
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    const Origin origin{.rank = 0, .ranks = 1, .job = "j", .machine = "m"};
+    Profile& profile = join_profile(folder.path() + "/p", origin);
+    profile.begin_job();
+    profile.row(kind(1)).of(Form::blocking).add({.bytes = 8, .ns = 10});
+    while (content(path).find(last_line(1, {}, false)) == std::string::npos) {
+      std::this_thread::yield();
+    }
+    kill(getpid(), SIGKILL);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFSIGNALED(status)) << status;
+  EXPECT_NE(content(path).find(R"("algorithm":"ring)"), std::string::npos);
+  EXPECT_EQ(lines(path).back() + "\n", last_line(1, {}, false));
 }
 
 TEST(Profile, AFolderThatIsMissingIsAWarning) {
