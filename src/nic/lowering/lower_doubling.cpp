@@ -190,7 +190,7 @@ class DoublingReader : ScheduleReader {
   std::vector<std::vector<std::int64_t>> places_;  // by slot and element: position in the result
 };
 
-Error misfit(int rank, std::string_view what) {
+Error doubling_misfit(int rank, std::string_view what) {
   return {Code::unsupported, fmt::format("no allgather for the NIC: rank {} {}", rank, what)};
 }
 
@@ -206,8 +206,9 @@ Status check_pairs(std::span<const Doubling> all) {
   for (const Doubling& giver : all) {
     for (const BlockMessage& give : giver.gives) {
       if (find_take(all, giver.rank, give) != nullptr) continue;
-      return misfit(giver.rank, fmt::format("gives what slot {} of rank {} does not expect",
-                                            give.slot, give.peer));
+      return doubling_misfit(
+          giver.rank,
+          fmt::format("gives what slot {} of rank {} does not expect", give.slot, give.peer));
     }
   }
   for (const Doubling& taker : all) {
@@ -217,8 +218,9 @@ Status check_pairs(std::span<const Doubling> all) {
         return give.peer == taker.rank && give.slot == take.slot;
       });
       if (given == 1) continue;
-      return misfit(taker.rank, fmt::format("expects one message in slot {}, and rank {} gives {}",
-                                            take.slot, take.peer, given));
+      return doubling_misfit(
+          taker.rank, fmt::format("expects one message in slot {}, and rank {} gives {}", take.slot,
+                                  take.peer, given));
     }
   }
   return base::success();
@@ -243,8 +245,8 @@ Status check_progress(std::span<const Doubling> all) {
   for (const Doubling& each : all) {
     const std::uint64_t lacking = everything & ~has[static_cast<std::size_t>(each.rank)];
     if (lacking == 0) continue;
-    return misfit(each.rank,
-                  fmt::format("never gets the block of rank {}", std::countr_zero(lacking)));
+    return doubling_misfit(
+        each.rank, fmt::format("never gets the block of rank {}", std::countr_zero(lacking)));
   }
   return base::success();
 }
@@ -269,9 +271,10 @@ Status check_doubling(std::span<const Doubling> all) {
   UNISONO_TRY(check_progress(all));
   for (const Doubling& each : all) {
     if (largest_message(each) == largest_message(all[0])) continue;
-    return misfit(each.rank, fmt::format("has messages of {} blocks at most, and rank 0 of {}; "
-                                         "frames do not grow",
-                                         largest_message(each), largest_message(all[0])));
+    return doubling_misfit(each.rank,
+                           fmt::format("has messages of {} blocks at most, and rank 0 of {}; "
+                                       "frames do not grow",
+                                       largest_message(each), largest_message(all[0])));
   }
   return base::success();
 }

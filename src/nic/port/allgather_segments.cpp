@@ -15,7 +15,7 @@
 namespace unisono::nic {
 namespace {
 
-constexpr std::size_t kWord = sizeof(std::uint64_t);
+constexpr std::size_t kWordBytes = sizeof(std::uint64_t);
 
 std::size_t most_places(const topology::HostMap& hosts) {
   std::size_t most = 0;
@@ -117,7 +117,7 @@ void AllgatherSegments::fill_rest(std::uint64_t number) const {
 base::Status AllgatherSegments::check(std::uint64_t number, int host) {
   const std::size_t bytes = piece_bytes(number);
   const auto from = port_.block(first_ + number, host);
-  const bool is_as_long = from.size() == (bytes + kWord - 1) / kWord * kWord;
+  const bool is_as_long = from.size() == (bytes + kWordBytes - 1) / kWordBytes * kWordBytes;
   if (is_as_long && port_.mark(first_ + number, host) == mark_) return base::success();
   mismatching_host_ = host;
   mismatching_place_ = 0;

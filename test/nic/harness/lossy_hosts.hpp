@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "nic/harness/hosts.hpp"
+#include "nic/harness/may_load.hpp"
 #include "nic/loader/device.hpp"
 
 namespace unisono::nic::test {
@@ -20,8 +21,7 @@ class LossyHostsOf : public testing::Test {
   static constexpr int kHosts = Count;
 
   static void SetUpTestSuite() {
-    auto trial = load_device({});
-    auto made = trial.ok() ? Hosts::make(kHosts) : trial.error();
+    auto made = may_load().ok() ? Hosts::make(kHosts) : may_load().error();
     if (!made.ok()) {
       problem = made.error();
       return;

@@ -8,7 +8,7 @@
 
 #include "base/result.hpp"
 #include "nic/harness/hosts.hpp"
-#include "nic/loader/device.hpp"
+#include "nic/harness/may_load.hpp"
 
 namespace unisono::nic::test {
 
@@ -18,8 +18,7 @@ class WithHosts : public testing::Test {
   static constexpr int kHosts = Count;
 
   static void SetUpTestSuite() {
-    auto trial = load_device({});
-    auto made = trial.ok() ? Hosts::make(kHosts) : trial.error();
+    auto made = may_load().ok() ? Hosts::make(kHosts) : may_load().error();
     if (made.ok())
       hosts = *std::move(made);
     else
