@@ -20,8 +20,7 @@ using base::Status;
 
 constexpr std::uint32_t kControlReceives = 64;
 constexpr std::uint32_t kControlSends = 16;
-constexpr std::size_t kControlBytes = 128;  // a datagram behind its global route header
-constexpr std::size_t kRouteBytes = 40;
+constexpr std::size_t kControlBytes = 128;          // a datagram behind its global route header
 constexpr std::uint32_t kControlKey = 0x0055'4e49;  // its queue key
 constexpr std::uint32_t kMostSharedReceives = 1024;
 constexpr std::uint32_t kLeastSharedReceives = 64;
@@ -223,8 +222,10 @@ bool VerbsDevice::send_control(ibv_ah* to, std::uint32_t control,
 
 std::span<const std::byte> VerbsDevice::control_bytes(std::uint64_t index,
                                                       std::uint32_t received) const {
-  if (index >= kControlReceives || received < kRouteBytes || received > kControlBytes) return {};
-  return {control_memory_.at(kControlBytes * index) + kRouteBytes, received - kRouteBytes};
+  if (index >= kControlReceives || received < kVerbsRouteBytes || received > kControlBytes)
+    return {};
+  return {control_memory_.at(kControlBytes * index) + kVerbsRouteBytes,
+          received - kVerbsRouteBytes};
 }
 
 void VerbsDevice::post_control(std::uint64_t index) {

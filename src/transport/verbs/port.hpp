@@ -23,6 +23,9 @@ namespace unisono::transport {
 template <class Object>
 using VerbsOwned = std::unique_ptr<Object, int (*)(Object*)>;
 
+// The global route header before each received datagram of a UD queue pair.
+inline constexpr std::size_t kVerbsRouteBytes = 40;
+
 using VerbsGid = std::array<std::byte, 16>;
 // The GID of an address: an IPv4 address is mapped into IPv6.
 VerbsGid verbs_gid_of(const IpAddress& address);

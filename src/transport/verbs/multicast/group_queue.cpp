@@ -20,7 +20,6 @@ using base::Code;
 using base::Error;
 using base::Status;
 
-constexpr std::size_t kRouteBytes = 40;  // of the header before each received datagram
 // Four times the packets that one rank multicasts before it asks how far all are.
 constexpr std::uint32_t kMostReceives = 1024;
 constexpr std::uint32_t kLeastReceives = 512;
@@ -30,7 +29,7 @@ constexpr std::uint32_t kSendsForOneReport = 16;  // of a completion
 // Shorter datagrams would leave little beside a packet's header.
 constexpr std::size_t kLeastPayload = 1024;
 constexpr std::uint32_t kToAllQueues = 0xff'ffff;
-constexpr std::size_t kCompletionsAtOnce = 16;
+constexpr std::size_t kDatagramsAtOnce = 16;
 constexpr std::int64_t kAskPortNs = base::kSecond;
 constexpr std::uint8_t kHopsToRank = 64;
 
@@ -113,7 +112,7 @@ Status VerbsGroupQueue::open_queues() {
     return port_.failure("ibv_create_cq", errno);
   }
   constexpr std::size_t kLine = 64;
-  stride_ = (kRouteBytes + max_payload_ + kLine - 1) / kLine * kLine;
+  stride_ = (kVerbsRouteBytes + max_payload_ + kLine - 1) / kLine * kLine;
   const auto spares = static_cast<std::uint32_t>(kHandedOut);
   UNISONO_ASSIGN(memory_, enroll_verbs(library, domain_.get(), port_.name(),
                                        stride_ * (receives_ + spares + sends_)));
@@ -169,7 +168,7 @@ base::Result<VerbsOwned<ibv_ah>> VerbsGroupQueue::route_to(const IpAddress& addr
 // ---- sending -----------------------------------------------------------------------------------
 
 void VerbsGroupQueue::look_at_sends() {
-  std::array<ibv_wc, kCompletionsAtOnce> done;
+  std::array<ibv_wc, kDatagramsAtOnce> done;
   int count;
   do {
     count = ibv_poll_cq(sent_queue_.get(), static_cast<int>(done.size()), done.data());
@@ -222,7 +221,7 @@ bool VerbsGroupQueue::send(const Outgoing& datagram, ibv_ah* to, std::uint32_t n
 
 void VerbsGroupQueue::post(std::uint32_t index) {
   ibv_sge piece{.addr = reinterpret_cast<std::uintptr_t>(buffer(index)),
-                .length = static_cast<std::uint32_t>(kRouteBytes + max_payload_),
+                .length = static_cast<std::uint32_t>(kVerbsRouteBytes + max_payload_),
                 .lkey = memory_.registration->lkey};
   ibv_recv_wr receive{.wr_id = index, .next = nullptr, .sg_list = &piece, .num_sge = 1};
   ibv_recv_wr* bad = nullptr;
@@ -265,13 +264,13 @@ bool VerbsGroupQueue::is_good(const ibv_wc& done) {
     ++own_copies_;
     return false;
   }
-  return done.byte_len > kRouteBytes && done.byte_len <= kRouteBytes + max_payload_;
+  return done.byte_len > kVerbsRouteBytes && done.byte_len <= kVerbsRouteBytes + max_payload_;
 }
 
 std::size_t VerbsGroupQueue::receive(std::span<Incoming> datagrams) {
   spare_.insert(spare_.end(), handed_.begin(), handed_.end());
   handed_.clear();
-  std::array<ibv_wc, kCompletionsAtOnce> done;
+  std::array<ibv_wc, kDatagramsAtOnce> done;
   std::size_t taken = 0;
   while (taken < datagrams.size() && !spare_.empty()) {
     const std::size_t most = std::min({done.size(), datagrams.size() - taken, spare_.size()});
@@ -287,7 +286,8 @@ std::size_t VerbsGroupQueue::receive(std::span<Incoming> datagrams) {
         continue;
       }
       handed_.push_back(index);
-      datagrams[taken++].bytes = {buffer(index) + kRouteBytes, each.byte_len - kRouteBytes};
+      datagrams[taken++].bytes = {buffer(index) + kVerbsRouteBytes,
+                                  each.byte_len - kVerbsRouteBytes};
     }
   }
   return taken;
