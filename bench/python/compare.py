@@ -3,6 +3,7 @@
 """What a call from Python costs more than the same call from C.
 
     bench/python/compare.py --build build/release --python build/venv-python/bin/python
+                            [--json FILE]
 
 Runs bench/python/call.c and call.py by turns as a job of one rank, where a collective
 communicates with nobody, and compares the processor time of each pair. Also times
@@ -10,6 +11,7 @@ communicates with nobody, and compares the processor time of each pair. Also tim
 """
 
 import argparse
+import json
 import statistics
 import subprocess
 import sys
@@ -33,6 +35,7 @@ def main():
     parser.add_argument("--python", type=Path, required=True, help="has the package unisono")
     parser.add_argument("--pairs", type=int, default=15)
     parser.add_argument("--calls", type=int, default=100_000)
+    parser.add_argument("--json", type=Path, help="write the figures to this file")
     options = parser.parse_args()
     build = options.build.resolve()
     differences, plan_differences, from_c = [], [], []
@@ -49,10 +52,15 @@ def main():
             differences.append(call - c_call)
             plan_differences.append(plan - c_plan)
     imports = [int(output(options.python, "-c", IMPORT)) / 1e6 for _ in range(options.pairs)]
-    print(f"allreduce of a NumPy array: {statistics.median(differences):.0f} ns more than the "
-          f"{statistics.median(from_c):.0f} ns of C")
-    print(f"plan: {statistics.median(plan_differences):.0f} ns more than C")
-    print(f"import: {statistics.median(imports):.0f} ms")
+    figures = {"allreduce from C, ns": statistics.median(from_c),
+               "allreduce of a NumPy array, ns more than C": statistics.median(differences),
+               "plan, ns more than C": statistics.median(plan_differences),
+               "import, ms": statistics.median(imports)}
+    for name, figure in figures.items():
+        print(f"{name:44}{figure:8.0f}")
+    if options.json:
+        of_run = {"pairs": options.pairs, "calls": options.calls}
+        options.json.write_text(json.dumps(of_run | figures, indent=1) + "\n")
     return 0
 
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "errors.hpp"
+#include "numpy/ndarray.hpp"
 
 namespace unisono::python {
 namespace {
@@ -162,7 +163,9 @@ Element Array::element_of(const char* format, std::int64_t item_bytes) {
 }
 
 Array::Array(nb::handle object, Use use, const char* name) : name_(name) {
-  if (PyObject_CheckBuffer(object.ptr()) != 0) [[likely]] {
+  if (is_trusted_ndarray(object) && take_fields(object, use)) [[likely]] {
+  } else if (PyObject_CheckBuffer(object.ptr()) != 0) {
+    learn_ndarrays();
     if (!take_buffer(object, use)) take_converted(object, use);
   } else if (nb::hasattr(object, "__dlpack__")) {
     take_dlpack(object, use);
@@ -182,6 +185,9 @@ Array::Array(nb::handle object, Use use, const char* name) : name_(name) {
 Array& Array::operator=(Array&& other) noexcept {
   std::swap(buffer_, other.buffer_);
   std::swap(tensor_, other.tensor_);
+  std::swap(ndarray_, other.ndarray_);
+  std::swap(extents_, other.extents_);
+  std::swap(dimensions_, other.dimensions_);
   std::swap(data_, other.data_);
   std::swap(count_, other.count_);
   std::swap(item_bytes_, other.item_bytes_);
@@ -193,6 +199,22 @@ Array& Array::operator=(Array&& other) noexcept {
 
 void Array::release() {
   if (buffer_.obj != nullptr) PyBuffer_Release(&buffer_);
+}
+
+// False if the buffer protocol has to describe the array, or to say what is wrong with it.
+bool Array::take_fields(nb::handle object, Use use) {
+  const NdarrayView view = fields_of(object);
+  const bool is_usable =
+      view.is_contiguous && view.is_native && (use == Use::input || view.is_writable);
+  const Element element = element_of_number(view.type_number, item_bytes_);
+  if (!is_usable || element.is_opaque) return false;
+  ndarray_ = nb::borrow(object);
+  extents_ = view.extents;
+  dimensions_ = view.dimensions;
+  data_ = view.data;
+  count_ = view.count();
+  element_ = element;
+  return true;
 }
 
 // False if the array has elements that the buffer protocol does not know.
@@ -258,6 +280,7 @@ void Array::take_dlpack(nb::handle object, Use use) {
 
 std::vector<std::int64_t> Array::shape() const {
   if (tensor_.is_taken()) return tensor_.shape();
+  if (ndarray_.is_valid()) return {extents_, extents_ + dimensions_};
   if (buffer_.ndim == 0) return {};
   // The shape of bytes lies in the Py_buffer that was filled first, which may have been moved.
   if (buffer_.ndim == 1 || buffer_.shape == nullptr) return {count_};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Array: the memory of a caller's array, found by the buffer protocol or by DLPack, and kept alive
-// for as long as this object lives. It is contiguous in C order, and in host memory. Callers hold
-// the GIL.
+// Array: the memory of a caller's array, found by the fields of NumPy's arrays, by the buffer
+// protocol or by DLPack, and kept alive for as long as this object lives. It is contiguous in C
+// order, and in host memory. Callers hold the GIL.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -47,6 +47,7 @@ class Array {
   bool is_read_only() const { return tensor_.is_taken() && tensor_.is_read_only(); }
   // Whether the caller passed a number.
   bool is_number() const { return is_number_; }
+  // While the arguments are looked at: an array may get another shape later.
   std::vector<std::int64_t> shape() const;
   // The element's type, as messages name it.
   std::string type_name() const;
@@ -55,13 +56,17 @@ class Array {
   static Element element_of(const char* format, std::int64_t item_bytes);
 
  private:
+  bool take_fields(nanobind::handle object, Use use);
   bool take_buffer(nanobind::handle object, Use use);
   void take_converted(nanobind::handle object, Use use);
   void take_dlpack(nanobind::handle object, Use use);
   void release();
 
-  Py_buffer buffer_{};  // obj is null: not taken
-  DlTensor tensor_;     // or this one
+  Py_buffer buffer_{};        // obj is null: not taken
+  DlTensor tensor_;           // or this one
+  nanobind::object ndarray_;  // or this one, with the next two
+  const std::int64_t* extents_ = nullptr;
+  int dimensions_ = 0;
   void* data_ = nullptr;
   std::int64_t count_ = 0;
   std::int64_t item_bytes_ = 1;

@@ -12,6 +12,7 @@
 
 #include "collectives.hpp"
 #include "communicator.hpp"
+#include "numpy/ndarray.hpp"
 #include "request.hpp"
 #include "shared_memory.hpp"
 
@@ -363,6 +364,7 @@ NB_MODULE(_native, module) {
   define_request(module);
   define_memory(module);
   define_shared_memory(module);
+  define_ndarray(module);
   module.def("init", &init, "Joins the job of the environment; the communicator of all its ranks.");
   module.def(
       "init_with", &init_with,

@@ -18,9 +18,22 @@ def empty(like: Any, shape: tuple[int, ...]) -> Any:
     import numpy
     dtype = like.dtype if isinstance(like, (numpy.ndarray, numpy.generic)) else None
     if dtype is None:
-        dtype = (of_number(like) if isinstance(like, (int, float, complex))
-                 else numpy.asarray(memoryview(like))).dtype
+        dtype = _type_of_elements(like)
     return numpy.empty(shape, dtype)
+
+
+def _type_of_elements(like: Any) -> Any:
+    """NumPy's type for those of a number, of a buffer, or of an object that has DLPack only."""
+    import numpy
+    if isinstance(like, (int, float, complex)):
+        return of_number(like).dtype
+    try:
+        return numpy.asarray(memoryview(like)).dtype
+    except TypeError:
+        memory = _native.memory_of(like)
+    if memory.type_name in _NAMES:
+        return dtype_of(_NAMES.index(memory.type_name))
+    return numpy.dtype("bool" if memory.type_name == "bool" else f"V{memory.item_bytes}")
 
 
 def empty_shared(comm: Any, shape: Any, dtype: Any) -> Any:
@@ -56,6 +69,30 @@ def _numpy_type(dtype: Any) -> Any:
         return numpy.dtype(dtype)
     except TypeError as error:
         raise _errors.DatatypeError(f"empty: {dtype!r} is no type of NumPy: {error}") from error
+
+
+def has_known_fields() -> bool:
+    """Whether arrays of NumPy lie in memory as the extension module reads them."""
+    import numpy
+    if numpy.__version__.split(".")[0] not in ("1", "2"):
+        return False
+    whole = numpy.arange(6, dtype="f4").reshape(2, 3)
+    read_only = whole.copy()
+    read_only.flags.writeable = False
+    views = [whole, whole.T, whole[:, :2], whole[1], whole[:0], read_only, whole.astype(">f4"),
+             numpy.array(5)]
+    kinds = [numpy.ones((2, 1), kind) for kind in
+             "? b B h H i I l L q Q e f d g F D G O S1 U1 V3 M8[s] m8[s]".split()]
+    return all(_native.fields_of(array) == _fields(array) for array in views + kinds)
+
+
+def _fields(array: Any) -> tuple[int, tuple[int, ...], bool, bool, bool, int, int]:
+    dtype = array.dtype
+    name = "uint8" if dtype.kind == "b" else dtype.name
+    is_known = dtype.kind in "biufc" and name in _NAMES
+    return (array.__array_interface__["data"][0], array.shape, array.flags.c_contiguous,
+            array.flags.writeable, dtype.isnative, _NAMES.index(name) if is_known else -1,
+            dtype.itemsize if is_known else 0)
 
 
 def of_number(number: Any) -> Any:

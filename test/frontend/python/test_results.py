@@ -8,6 +8,7 @@ import ml_dtypes
 import numpy
 import pytest
 import unisono
+from unisono import _arrays
 
 BFLOAT16 = numpy.dtype(ml_dtypes.bfloat16)
 INTEGERS = [numpy.dtype(kind + size) for kind in "iu" for size in "1248"]
@@ -297,6 +298,9 @@ def dlpack():
         total = numpy.zeros((2, 3), "f4")
         comm.allreduce(ByDlpack(mine), ByDlpack(total))
         assert numpy.array_equal(total, 2 * numpy.arange(6.0).reshape(2, 3) + 1)
+        fresh = comm.allreduce(ByDlpack(mine))  # a result is of NumPy where there is no new_empty
+        assert fresh.dtype == "f4" and numpy.array_equal(fresh, total)
+        assert comm.allgather(ByDlpack(numpy.ones(2, bool))).dtype == bool
         with pytest.raises(unisono.ArgumentError, match="contiguous"):
             comm.allreduce(ByDlpack(mine.T), ByDlpack(total))
         return True
@@ -304,6 +308,28 @@ def dlpack():
 
 def test_dlpack():
     assert unisono.spawn(dlpack, ranks=2) == [True, True]
+
+
+def changed_meanwhile():
+    """An array in an operation gets another shape, and no other memory."""
+    with unisono.init() as comm:
+        mine = numpy.arange(6.0)
+        requests = [comm.allreduce_start(mine), comm.allgather_start(mine)]
+        mine.shape = (2, 3)
+        with pytest.raises(ValueError, match="resize"):
+            mine.resize((40, 40))
+        total, everyone = [request.wait() for request in requests]
+        assert total.tolist() == (comm.size * numpy.arange(6.0)).tolist()
+        assert everyone.tolist() == [list(range(6))] * comm.size
+        return True
+
+
+def test_an_array_keeps_its_memory_in_an_operation():
+    assert unisono.spawn(changed_meanwhile, ranks=2) == [True, True]
+
+
+def test_the_fields_of_arrays_are_where_they_are_read():
+    assert _arrays.has_known_fields()
 
 
 def user_operators():
