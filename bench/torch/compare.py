@@ -6,13 +6,12 @@
 
 Each figure is the median over repetitions of the mean time of a call, at the slowest rank. Both
 back ends have the same ranks, tensors and calls; they take turns. The rows below say where the time
-of all_reduce with 8 bytes goes: what torch itself costs (a back end that does nothing), what the
-back end adds in a group of one rank, and what the package unisono takes with all ranks, without
-torch. Needs torch and the packages unisono and unisono-torch.
+of all_reduce with 8 bytes goes: what torch itself costs (a back end that does nothing; the last row
+has it for each collective), what the back end adds in a group of one rank, and what the package
+unisono takes with all ranks, without torch. Needs torch and the packages unisono and unisono-torch.
 """
 
 import argparse
-import json
 import os
 import statistics
 import sys
@@ -23,6 +22,7 @@ from pathlib import Path
 import torch
 import torch.distributed as dist
 import unisono
+from figures import keep
 
 torch.set_num_threads(1)
 SECONDS = 0.1  # of one repetition
@@ -64,18 +64,20 @@ def repeated(call, group, repetitions):
 
 
 def dispatch(repetitions):
-    """torch's own cost of a call: the back end does nothing."""
+    """torch's own cost of each call of 8 bytes: the back end does nothing."""
     from torch.testing._internal.distributed.fake_pg import FakeStore
     dist.init_process_group("fake", store=FakeStore(), rank=0, world_size=2)
-    tensor = torch.ones(2)
-    times = []
-    for _ in range(repetitions):
-        begin = time.perf_counter()
-        for _ in range(MOST_CALLS):
-            dist.all_reduce(tensor, dist.ReduceOp.MAX)
-        times.append((time.perf_counter() - begin) / MOST_CALLS * 1e6)
+    costs = {}
+    for name, call in calls(dist.group.WORLD, 2).items():
+        times = []
+        for _ in range(repetitions):
+            begin = time.perf_counter()
+            for _ in range(MOST_CALLS):
+                call()
+            times.append((time.perf_counter() - begin) / MOST_CALLS * 1e6)
+        costs[name] = statistics.median(times)
     dist.destroy_process_group()
-    return statistics.median(times)
+    return costs
 
 
 def alone(path, repetitions):
@@ -145,13 +147,14 @@ def main():
     parser.add_argument("--ranks", type=int, default=2)
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--bytes", default="8,65536,16777216")
-    parser.add_argument("--json", type=Path, help="write the figures to this file")
+    parser.add_argument("--json", type=Path, help="add the figures to this file")
     options = parser.parse_args()
     lengths = [max(1, int(each) // 4) for each in options.bytes.split(",")]
     with tempfile.TemporaryDirectory() as folder:
         rows = unisono.spawn(measure, (Path(folder) / "store", options.ranks, None,
                                        lengths, options.repeat), ranks=options.ranks)[0]
-        parts = {"torch alone": unisono.spawn(dispatch, (options.repeat,), ranks=1)[0],
+        torch_alone = unisono.spawn(dispatch, (options.repeat,), ranks=1)[0]
+        parts = {"torch alone": torch_alone["all_reduce"],
                  "torch and unisono, 1 rank": unisono.spawn(
                      alone, (Path(folder) / "alone", options.repeat), ranks=1)[0]}
         own = unisono.spawn(without_torch, (options.repeat,), ranks=options.ranks)[0]
@@ -162,10 +165,12 @@ def main():
     print("all_reduce of 8 bytes, us for a call")
     for name, time_us in parts.items():
         print(f"{name:34}{time_us:>12.1f}")
+    print("torch alone, us for a call: "
+          + ", ".join(f"{name} {time_us:.1f}" for name, time_us in torch_alone.items()))
     if options.json:
-        figures = {"ranks": options.ranks, "torch": torch.__version__, "rows": rows,
-                   "all_reduce of 8 bytes": parts}
-        options.json.write_text(json.dumps(figures, indent=1) + "\n")
+        keep(options.json, f"{options.ranks} ranks",
+             {"torch": torch.__version__, "us": rows, "all_reduce of 8 bytes, us": parts,
+              "torch alone, us": torch_alone})
     return 0
 
 

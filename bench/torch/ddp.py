@@ -21,7 +21,6 @@ unisono and unisono-torch.
 
 import argparse
 import html
-import json
 import os
 import statistics
 import sys
@@ -32,6 +31,7 @@ from pathlib import Path
 import torch
 import torch.distributed as dist
 import unisono
+from figures import keep
 from torch.nn.parallel import DistributedDataParallel
 
 torch.set_num_threads(1)
@@ -182,7 +182,7 @@ def main():
     parser.add_argument("--steps", type=int, default=15)
     parser.add_argument("--bucket-mb", type=float, default=4.0,
                         help="DDP's bucket_cap_mb; default: 4 (torch's own is 25)")
-    parser.add_argument("--json", type=Path, help="write the figures to this file")
+    parser.add_argument("--json", type=Path, help="add the figures to this file")
     parser.add_argument("--picture", type=Path, help="write the timeline of the last model")
     options = parser.parse_args()
     rows = []
@@ -199,7 +199,9 @@ def main():
             print(f"{row['parameters']:>12}  {what:16}{ours:10.2f}{theirs:10.2f}{ratio}",
                   flush=True)
     if options.json:
-        options.json.write_text(json.dumps(rows, indent=1) + "\n")
+        for row in rows:
+            keep(options.json, f"{row['parameters']} parameters, {options.ranks} ranks",
+                 {"torch": torch.__version__, **row})
     if options.picture:
         options.picture.write_text(draw(rows[-1]))
     return 0

@@ -21,6 +21,7 @@ sys.path[:0] = [str(HERE), str(ROOT / "bench" / "hosts")]
 
 import torch  # noqa: E402
 from compare import measure, print_rows  # noqa: E402
+from figures import keep  # noqa: E402
 from host_set import Failed, HostSet, in_a_row, parse_shape, run_main, why_not  # noqa: E402
 
 SECONDS = 900
@@ -48,7 +49,7 @@ def main():
     parser.add_argument("--bytes", default="8,65536,16777216")
     parser.add_argument("--unisono", type=Path, default=ROOT / "build/release/bin/unisono",
                         help="the tool that makes hosts; default: build/release/bin/unisono")
-    parser.add_argument("--json", type=Path, help="write the figures to this file")
+    parser.add_argument("--json", type=Path, help="add the figures to this file")
     for name in ("--rank", "--ranks"):
         parser.add_argument(name, type=int, help=argparse.SUPPRESS)
     for name in ("--store", "--result"):
@@ -62,7 +63,6 @@ def main():
         return
     if reason := why_not(options.unisono):
         sys.exit(f"hosts.py: {reason}")
-    figures = []
     for shape in options.shapes:
         name = "x".join(map(str, shape))
         try:
@@ -73,10 +73,9 @@ def main():
         print(f"torch {torch.__version__}, {name}, {options.rate or 'no'} limit of rate, us for a "
               "call")
         print_rows(rows)
-        figures.append({"shape": name, "rate": options.rate, "torch": torch.__version__,
-                        "rows": rows})
-    if options.json:
-        options.json.write_text(json.dumps(figures, indent=1) + "\n")
+        if options.json:
+            keep(options.json, f"{name} {options.rate}".strip(),
+                 {"torch": torch.__version__, "us": rows})
 
 
 if __name__ == "__main__":

@@ -15,7 +15,6 @@ torch and the packages unisono and unisono-torch; not vLLM.
 """
 
 import argparse
-import json
 import os
 import statistics
 import sys
@@ -26,6 +25,7 @@ from pathlib import Path
 import torch
 import torch.distributed as dist
 import unisono
+from figures import keep
 
 torch.set_num_threads(1)
 CPU = torch.device("cpu")
@@ -102,7 +102,7 @@ def main():
     parser.add_argument("--vocabulary", type=int, default=32000)
     parser.add_argument("--repeat", type=int, default=7)
     parser.add_argument("--seconds", type=float, default=0.1, help="of one repetition")
-    parser.add_argument("--json", type=Path, help="write the figures to this file")
+    parser.add_argument("--json", type=Path, help="add the figures to this file")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         rows = unisono.spawn(measure, (Path(folder) / "store", options.ranks, options),
@@ -114,7 +114,7 @@ def main():
         cells = "".join(f"{times[c]:17.0f}" if c in times else f"{'-':>17}" for c in COLUMNS)
         print(f"{row['call']:>28}{cells}{times['gloo'] / times['unisono']:8.1f}")
     if options.json:
-        options.json.write_text(json.dumps({"ranks": options.ranks, "rows": rows}, indent=1) + "\n")
+        keep(options.json, f"{options.ranks} ranks", {"torch": torch.__version__, "rows": rows})
     return 0
 
 

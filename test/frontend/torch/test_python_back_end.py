@@ -9,6 +9,7 @@ import pytest
 import test_collectives
 import test_failures
 import test_groups
+import test_memory
 import test_parallel
 import test_training
 import torch
@@ -51,6 +52,34 @@ def test_every_collective(tmp_path, ranks):
         each, "__name__", str(each)))
 def test_as_the_compiled_one(tmp_path, function, ranks):
     assert run(function, tmp_path, ranks) == [True] * ranks
+
+
+@pytest.mark.parametrize("sharing", [0b111, 0b001])
+def test_reductions_of_allocated_tensors(tmp_path, sharing):
+    assert run(test_memory.reductions, tmp_path, 3, sharing) == [True] * 3
+
+
+def test_an_allocated_tensor_outlives_its_group(tmp_path):
+    test_memory.test_a_tensor_outlives_its_group(tmp_path)
+
+
+def test_fsdp_allocates_from_the_group(tmp_path):
+    test_memory.test_fsdp_allocates_from_the_group(tmp_path)
+
+
+def no_allocation_after_a_fork():
+    child = os.fork()
+    if child == 0:
+        try:
+            test_memory.empty(3)
+        except dist.DistBackendError as error:
+            os._exit(0 if "forked child" in str(error) else 2)
+        os._exit(1)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def test_a_forked_child_allocates_nothing(tmp_path):
+    assert run(no_allocation_after_a_fork, tmp_path, 2) == [0, 0]
 
 
 @pytest.mark.parametrize("name", test_failures.WRONG)

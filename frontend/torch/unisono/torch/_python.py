@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The back end in Python, on the package unisono: for a torch that the extension module was not
 built for. Its calls cost more. torch does not ask a back end in Python for messages from any rank,
-for monitored barriers and for memory; otherwise it has what the compiled one has.
+for monitored barriers and for an allocator of pools; otherwise it has what the compiled one has.
 
 A blocking call runs on the calling thread if no operation is queued; an asynchronous one runs on a
 thread of the group, in the order of calls."""
@@ -16,6 +16,7 @@ import torch.distributed as dist
 import unisono
 
 from ._calls import BadArgument, Calls
+from ._memory import Blocks
 from ._messages import Messages
 
 _c10d = torch._C._distributed_c10d
@@ -102,6 +103,7 @@ class PythonBackend(_c10d.Backend):
         self._calls = Calls(store, rank, size, timeout)
         self._calls.open()
         self._messages = Messages(store, rank, size, timeout)
+        self._blocks = Blocks()
         self._store = store
         self._group = (rank, size)
 
@@ -133,6 +135,19 @@ class PythonBackend(_c10d.Backend):
     supports_reconfigure = property(lambda _: False)
     supports_window = property(lambda _: False)
     _supports_time_estimate = property(lambda _: False)
+
+    def supports_tensor_alloc(self, device: torch.device) -> bool:
+        return torch.device(device).type == "cpu"
+
+    def allocate_tensor(self, size: int, *, dtype: torch.dtype,
+                        device: torch.device) -> torch.Tensor:
+        """In memory that the other ranks of the host can read, where there is some."""
+        if not self.supports_tensor_alloc(device):
+            raise ValueError("unisono: the back end allocates tensors in host memory, not on "
+                             f"{device}")
+        if size < 0:
+            raise ValueError(f"unisono: a tensor of {size} elements")
+        return self._blocks.tensor(self._calls.comm, size, dtype)
 
     @property
     def options(self) -> Any:
