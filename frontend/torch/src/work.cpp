@@ -81,15 +81,21 @@ WorkQueue::~WorkQueue() {
 
 void WorkQueue::push(c10::intrusive_ptr<QueuedWork> work, std::function<void()> run) {
   own_process_.require("unisono");
+  Shared& shared = *shared_;
   {
-    const std::lock_guard lock(shared_->mutex);
-    TORCH_CHECK_WITH(DistBackendError, !shared_->is_finished,
+    const std::lock_guard lock(shared.mutex);
+    TORCH_CHECK_WITH(DistBackendError, !shared.is_finished,
                      "unisono: the group has been shut down");
-    if (!shared_->thread.joinable()) shared_->thread = std::thread([this] { serve(); });
+    // A callback may wait for what it starts, so another thread serves from now on.
+    if (shared.server == std::this_thread::get_id()) shared.server = {};
+    if (shared.server == std::thread::id() && shared.waiting == 0) {
+      shared.threads.emplace_back([this] { serve(); });
+      ++shared.waiting;  // it will wait, or finds this operation
+    }
     pending_.fetch_add(1, std::memory_order_relaxed);
-    shared_->items.push_back({std::move(work), std::move(run)});
+    shared.items.push_back({std::move(work), std::move(run)});
   }
-  shared_->changed.notify_one();
+  shared.changed.notify_one();
 }
 
 void WorkQueue::finish() {
@@ -98,9 +104,11 @@ void WorkQueue::finish() {
     const std::lock_guard lock(shared_->mutex);
     shared_->is_finished = true;
   }
-  shared_->changed.notify_one();
+  shared_->changed.notify_all();
   without_gil([this] {
-    if (shared_->thread.joinable()) shared_->thread.join();
+    for (std::thread& thread : shared_->threads) {
+      if (thread.joinable()) thread.join();
+    }
   });
 }
 
@@ -108,10 +116,19 @@ void WorkQueue::serve() {
   pthread_setname_np(pthread_self(), "unisono-torch");
   unisono_set_background_thread(1);  // the program computes meanwhile, for instance gradients
   Shared& shared = *shared_;
+  const std::thread::id self = std::this_thread::get_id();
   std::unique_lock lock(shared.mutex);
   for (;;) {
-    shared.changed.wait(lock, [&] { return shared.is_finished || !shared.items.empty(); });
-    if (shared.items.empty()) return;
+    shared.changed.wait(lock, [&] {
+      const bool has_server = shared.server != std::thread::id();
+      return shared.items.empty() ? shared.is_finished : !has_server;
+    });
+    --shared.waiting;
+    if (shared.items.empty()) {
+      shared.changed.notify_all();  // the others end, too
+      return;
+    }
+    shared.server = self;
     Item item = std::move(shared.items.front());
     shared.items.pop_front();
     lock.unlock();
@@ -126,6 +143,8 @@ void WorkQueue::serve() {
     if (item.work) item.work->complete(error);
     item.work.reset();
     lock.lock();
+    if (shared.server == self) shared.server = {};
+    ++shared.waiting;
   }
 }
 

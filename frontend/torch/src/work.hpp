@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // QueuedWork: one operation as c10d sees it, with its future. WorkQueue: a thread that runs
-// operations in their order. A queue may be used by any thread. A forked child can wait for no
-// operation that was not complete at the fork: its thread is the parent's.
+// operations in their order. A queue may be used by any thread, and by callbacks of its operations,
+// which may wait for what they start. A forked child can wait for no operation that was not
+// complete at the fork: its thread is the parent's.
 #pragma once
 
 #include <atomic>
@@ -67,13 +68,17 @@ class WorkQueue {
     std::function<void()> run;
   };
 
-  // A forked child never frees it: the thread of the parent waits in it.
+  // A forked child never frees it: threads of the parent wait in it.
   struct Shared {
     std::mutex mutex;
     std::condition_variable changed;
     std::deque<Item> items;
     bool is_finished = false;
-    std::thread thread;
+    // One of them serves: it runs an operation, or callbacks of it that have started nothing yet.
+    // The others wait, or are in callbacks that have.
+    std::thread::id server;
+    int waiting = 0;
+    std::vector<std::thread> threads;
   };
 
   void serve();

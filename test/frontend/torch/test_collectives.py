@@ -269,6 +269,26 @@ def test_asynchronous_calls_and_futures(tmp_path):
     assert run(futures, tmp_path, 2) == [True, True]
 
 
+def waiting_callbacks():
+    """A callback starts an operation and waits for it, also within another such callback."""
+    size = dist.get_world_size()
+
+    def again(future):
+        started = dist.all_reduce(future.value()[0], async_op=True).get_future()
+        return started.wait()
+
+    work = dist.all_reduce(torch.ones(4), async_op=True)
+    twice = work.get_future().then(again).then(again).wait()[0]
+    for _ in range(20):
+        work = dist.all_reduce(torch.ones(4), async_op=True)
+        assert work.get_future().then(again).wait()[0].tolist() == [float(size * size)] * 4
+    return twice.tolist() == [float(size**3)] * 4
+
+
+def test_a_callback_waits_for_what_it_starts(tmp_path):
+    assert run(waiting_callbacks, tmp_path, 2) == [True, True]
+
+
 def groups():
     rank, size = dist.get_rank(), dist.get_world_size()
     even = dist.new_group([r for r in range(size) if r % 2 == 0])

@@ -80,7 +80,9 @@ class Calls:
         self._comm: Optional[unisono.Communicator] = None
         self.timeout = timeout
         self._queue: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        self._thread: Optional[threading.Thread] = None
+        # Those that do not serve the queue are in callbacks that have started something.
+        self._server: Optional[threading.Thread] = None
+        self._threads: list[threading.Thread] = []
         self._pending = 0
         self._lock = threading.Lock()
         self._has_failed = False
@@ -117,9 +119,14 @@ class Calls:
                     self._pending -= 1
             return None
         work = Work(results)
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._serve, name="unisono-torch", daemon=True)
-            self._thread.start()
+        with self._lock:
+            # A callback may wait for what it starts, so another thread serves from now on.
+            if self._server in (None, threading.current_thread()):
+                self._threads = [each for each in self._threads if each.is_alive()]
+                self._server = threading.Thread(target=self._serve, name="unisono-torch",
+                                                daemon=True)
+                self._threads.append(self._server)
+                self._server.start()
         self._queue.put((work, name, limit, operation))
         return work
 
@@ -158,7 +165,8 @@ class Calls:
             pass  # it has failed already
 
     def _serve(self) -> None:
-        while (item := self._queue.get()) is not None:
+        while (self._server is threading.current_thread()
+               and (item := self._queue.get()) is not None):
             work, name, limit, operation = item
             error: Optional[Exception] = None
             try:
@@ -189,10 +197,11 @@ class Calls:
         """Runs the queued operations, and ends the communicator."""
         if self._process != os.getpid():
             return
-        if self._thread is not None:
+        if self._threads:
             self._queue.put(None)
-            self._thread.join()
-            self._thread = None
+        for thread in self._threads:
+            thread.join()
+        self._server, self._threads = None, []
         self._ended = self._ended or "shut down"
         if self._comm is None:
             return
