@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What users of torch.distributed run gives the numbers that it gives with Gloo."""
 
+import library_programs
 import programs
 import pytest
 import torch
@@ -8,7 +9,7 @@ from jobs import run
 
 
 # Gradients that are rounded after each addition depend on the order of additions.
-TOLERANCE = {"compressed_gradients": 1e-2}
+TOLERANCE = {"compressed_gradients": 1e-2, "halves_as_gradients": 1e-2}
 
 
 def compare(ours, theirs, tolerance=1e-4):
@@ -18,7 +19,8 @@ def compare(ours, theirs, tolerance=1e-4):
                                    rtol=tolerance, atol=1e-6)
 
 
-@pytest.mark.parametrize("program", programs.ALL, ids=lambda program: program.__name__)
+@pytest.mark.parametrize("program", [*programs.ALL, *library_programs.ALL],
+                         ids=lambda program: program.__name__)
 def test_numbers_are_those_of_gloo(tmp_path, program):
     ours = run(program, tmp_path, 4)
     theirs = run(program, tmp_path, 4, backend="gloo")
