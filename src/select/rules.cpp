@@ -136,6 +136,12 @@ bool shares_hosts_splits_few_steps(const Situation& call) {
 bool multicasts_between_hosts(const Situation& call) {
   return call.shape.hosts.given() && multicasts(call);
 }
+// Every host sends one packet, and one multicast brings all the sums, instead of a packet for each
+// pair of hosts.
+bool sums_released_by_multicast(const Situation& call) {
+  return multicasts_between_hosts(call) && !call.shares_hosts() && !call.shape.blocks.given() &&
+         call.bytes * call.shape.ranks <= limit(call, Constant::passed_on);
+}
 bool doubles(const Situation& call) { return !call.now.oversubscribed && is_short(call); }
 bool shares_hosts_doubles(const Situation& call) { return call.shares_hosts() && doubles(call); }
 bool shares_hosts_doubles_few(const Situation& call) {
@@ -275,6 +281,8 @@ constexpr Rule kRules[] = {
      "a reproducible sum: every rank gets its block of all"},
     {Collective::reduce_scatter, "two-level", false, fills_hosts_passed_on,
      "many ranks share a host, so that it sends one vector, which is short", "pairwise"},
+    {Collective::reduce_scatter, "mock-allreduce", false, sums_released_by_multicast,
+     "each host sends one short vector, and a multicast brings all the sums", "gather-release"},
     {Collective::reduce_scatter, "pairwise", false, always,
      "one step"},
     {Collective::scan, "exact-direct", false, exact,

@@ -279,6 +279,24 @@ TEST(Choose, OnlyShortBlocksOfAllRanksAreMulticastBetweenHosts) {
   EXPECT_NE(name({0, 0, 1, 1}, 1 << 20).find("ring"), std::string::npos);
 }
 
+// Blocks with counts of their own, and ranks that share hosts, go as before.
+TEST(Choose, OnlyShortSumsOfAllHostsAreMulticast) {
+  const auto name = [](const std::vector<int>& hosts, std::int64_t count, bool multicast) {
+    Shape shape{.collective = Collective::reduce_scatter, .ranks = 4, .count = count};
+    shape.hosts = topology::HostMap::of_labels(hosts);
+    const Choice choice = choose(shape, {.element_bytes = 8, .multicast = multicast});
+    return algorithm::describe(*choice.algorithm, choice.parameters);
+  };
+  EXPECT_EQ(name({0, 1, 2, 3}, 1, true).find("mock-allreduce(gather-release"), 0U);
+  EXPECT_EQ(name({0, 1, 2, 3}, 1, false), "pairwise");
+  EXPECT_EQ(name({0, 1, 2, 3}, 1 << 16, true), "pairwise");
+  EXPECT_EQ(name({0, 0, 1, 1}, 1, false), "pairwise");
+  Shape unequal{.collective = Collective::reduce_scatter, .ranks = 4};
+  unequal.blocks = *schedule::Blocks::of_ranks({1, 2, 1, 2});
+  unequal.hosts = topology::HostMap::apart(4);
+  EXPECT_EQ(choose(unequal, {.element_bytes = 8, .multicast = true}).algorithm->name, "pairwise");
+}
+
 // Packets cost processor time before links are full, so few rounds are fastest. This changes if
 // surplus hosts would send whole vectors to others, or if vectors fill links.
 TEST(Choose, LongVectorsBetweenHostsTakeFewStepsUntilTheyFillLinks) {
