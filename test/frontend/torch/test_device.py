@@ -82,3 +82,9 @@ def test_tensors_of_a_device(tmp_path):
     assert second == both | {"gather": [], "reduce_scatter_tensor": [[30.0]],
                              "all_to_all_single": [[10.0, 20.0]], "irecv": [[1.0, 10.0]]}
     assert copies["to host"] > 0 and copies["to device"] > 0
+
+
+def test_a_group_serves_the_devices_that_there_are():
+    """torch's recorder of calls asks each device of a group for its stream, in each barrier."""
+    there = ["cpu", "cuda"] if torch.cuda.device_count() > 0 else ["cpu"]
+    assert dist.Backend.backend_capability["unisono"] == there

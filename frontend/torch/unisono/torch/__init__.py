@@ -56,9 +56,16 @@ def _create(options: Any, _: Any) -> Any:
     return PythonBackend(*arguments)
 
 
+def _devices() -> list[str]:
+    """Where no GPU can be used, a group must not serve cuda: torch 2.15 asks for the current stream
+    of each device of a group in each barrier, and throws and catches an exception for cuda. The
+    question starts no CUDA runtime where there is a driver, so that programs may fork."""
+    return ["cpu", "cuda"] if torch.cuda.device_count() > 0 else ["cpu"]
+
+
 def register() -> None:
     if dist.is_available() and _NAME.upper() not in dist.Backend._plugins:
-        dist.Backend.register_backend(_NAME, _create, extended_api=True, devices=["cpu", "cuda"])
+        dist.Backend.register_backend(_NAME, _create, extended_api=True, devices=_devices())
 
 
 register()
