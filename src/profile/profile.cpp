@@ -40,7 +40,7 @@ struct Registry {
   std::vector<Known> all;
   int process = 0;  // that has started the thread: a child of fork() is without
   bool ends = false;
-  std::thread saver;
+  std::unique_ptr<std::thread> saver;
 };
 
 // The first pauses are short, for the sake of short jobs. A rank that is killed loses at most its
@@ -68,7 +68,7 @@ void end_registry(Registry& known) {
     known.ends = true;
   }
   known.changed.notify_one();
-  if (known.saver.joinable()) known.saver.join();
+  if (known.saver != nullptr) known.saver->join();
   for (const Known& each : known.all) {
     if (each.profile->has_job()) each.profile->write();
   }
@@ -88,9 +88,11 @@ Registry& registry() {
 void start_saver(Registry& known) {
   if (known.process == getpid()) return;
   known.process = getpid();
+  // In a child of fork() the parent's thread can be neither joined nor given up.
+  static_cast<void>(known.saver.release());
   auto started = base::start_thread("unisono-profile", [&known] { save_now_and_then(known); });
   if (started) {
-    known.saver = std::move(*started);
+    known.saver = std::make_unique<std::thread>(std::move(*started));
   } else {
     base::log(base::LogLevel::warn, "profile",
               "no thread saves the profile, so a rank that is killed leaves none: {}",

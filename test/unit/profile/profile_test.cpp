@@ -231,6 +231,25 @@ TEST(Profile, ExitWritesTheFile) {
   EXPECT_NE(content(folder.path() + "/p.0").find(last_line(1)), std::string::npos);
 }
 
+// The thread that saves the parent's is not in the child.
+TEST(Profile, AChildOfForkMayJoinAJobOfItsOwn) {
+  const test::TemporaryFolder folder;
+  const Origin origin{.rank = 0, .ranks = 1, .job = "j", .machine = "m"};
+  join_profile(folder.path() + "/parent", origin);
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    Profile& profile = join_profile(folder.path() + "/child", origin);
+    profile.begin_job();
+    profile.row(kind(1)).of(Form::blocking).add({.bytes = 8, .ns = 10});
+    std::exit(0);  // NOLINT(concurrency-mt-unsafe)
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_NE(content(folder.path() + "/child.0").find(last_line(1)), std::string::npos);
+}
+
 TEST(Profile, JobsOfAProcessShareOne) {
   const test::TemporaryFolder folder;
   const std::string file = folder.path() + "/p";
