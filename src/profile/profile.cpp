@@ -41,6 +41,7 @@ struct Registry {
   int process = 0;  // that has started the thread: a child of fork() is without
   bool ends = false;
   std::unique_ptr<std::thread> saver;
+  std::vector<std::unique_ptr<std::thread>> of_parents;  // not in this process
 };
 
 // The first pauses are short, for the sake of short jobs. A rank that is killed loses at most its
@@ -89,7 +90,7 @@ void start_saver(Registry& known) {
   if (known.process == getpid()) return;
   known.process = getpid();
   // In a child of fork() the parent's thread can be neither joined nor given up.
-  static_cast<void>(known.saver.release());
+  if (known.saver != nullptr) known.of_parents.push_back(std::move(known.saver));
   auto started = base::start_thread("unisono-profile", [&known] { save_now_and_then(known); });
   if (started) {
     known.saver = std::make_unique<std::thread>(std::move(*started));
