@@ -5,6 +5,7 @@
 #pragma once
 
 #include <CLI/App.hpp>
+#include <cstdint>
 
 namespace unisono::tools {
 
@@ -13,6 +14,10 @@ namespace unisono::tools {
 inline constexpr int kExitSuccess = 0;
 inline constexpr int kExitFailure = 1;  // the work was done and the answer is no, or it failed
 inline constexpr int kExitUsage = 2;    // the command line makes no sense
+
+// The most that an argument may ask for.
+inline constexpr int kMostRanks = 4096;
+inline constexpr std::int64_t kMostBytes = std::int64_t{1} << 40;
 
 void add_run(CLI::App& app, int& exit_status);
 void add_bench(CLI::App& app, int& exit_status);

@@ -35,6 +35,8 @@ const char* code_name(Code code) {
   return "unknown";
 }
 
+Error argument_error(std::string message) { return {Code::argument, std::move(message)}; }
+
 Error system_error(std::string_view what, int error_number) {
   return {Code::system, std::string(what) + ": " + std::generic_category().message(error_number)};
 }

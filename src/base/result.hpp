@@ -36,6 +36,9 @@ struct Error {
   std::string message;
 };
 
+// An error of code argument.
+Error argument_error(std::string message);
+
 // An error of code system: "what: errno text".
 Error system_error(std::string_view what, int error_number);
 

@@ -18,22 +18,22 @@
 namespace unisono::base {
 namespace {
 
-struct Unit {
+struct NamedUnit {
   std::string_view name;
   std::int64_t factor;
 };
 
-constexpr std::array<Unit, 5> kSizeUnits{{{"T", std::int64_t{1} << 40},
-                                          {"G", std::int64_t{1} << 30},
-                                          {"M", std::int64_t{1} << 20},
-                                          {"K", std::int64_t{1} << 10},
-                                          {"", 1}}};
-constexpr std::array<Unit, 6> kTimeUnits{{{"h", 3600 * kSecond},
-                                          {"min", 60 * kSecond},
-                                          {"s", kSecond},
-                                          {"ms", kMillisecond},
-                                          {"us", kMicrosecond},
-                                          {"ns", 1}}};
+constexpr std::array<NamedUnit, 5> kSizeUnits{{{"T", std::int64_t{1} << 40},
+                                               {"G", std::int64_t{1} << 30},
+                                               {"M", std::int64_t{1} << 20},
+                                               {"K", std::int64_t{1} << 10},
+                                               {"", 1}}};
+constexpr std::array<NamedUnit, 6> kTimeUnits{{{"h", 3600 * kSecond},
+                                               {"min", 60 * kSecond},
+                                               {"s", kSecond},
+                                               {"ms", kMillisecond},
+                                               {"us", kMicrosecond},
+                                               {"ns", 1}}};
 
 // Splits "1.5ms" into 1.5 and "ms". No sign, no blanks, no "inf".
 std::optional<std::pair<double, std::string_view>> split_number(std::string_view text) {
@@ -52,8 +52,8 @@ std::optional<std::int64_t> scaled(double number, std::int64_t factor) {
   return static_cast<std::int64_t>(product);
 }
 
-std::string format_exact(std::int64_t value, std::span<const Unit> units) {
-  for (const Unit& unit : units) {
+std::string format_exact(std::int64_t value, std::span<const NamedUnit> units) {
+  for (const NamedUnit& unit : units) {
     if (value != 0 && value % unit.factor == 0) {
       return fmt::format("{}{}", value / unit.factor, unit.name);
     }
@@ -103,7 +103,7 @@ std::optional<std::int64_t> parse_size(std::string_view text) {
                            static_cast<char>(std::toupper(static_cast<unsigned char>(suffix[0]))));
   const std::string_view rest = suffix.substr(1);
   if (!rest.empty() && rest != "B" && rest != "iB") return {};
-  for (const Unit& unit : kSizeUnits) {
+  for (const NamedUnit& unit : kSizeUnits) {
     if (unit.name == letter) return scaled(split->first, unit.factor);
   }
   return {};
@@ -113,7 +113,7 @@ std::optional<std::int64_t> parse_time_ns(std::string_view text) {
   if (text == "0") return 0;
   const auto split = split_number(text);
   if (!split) return {};
-  for (const Unit& unit : kTimeUnits) {
+  for (const NamedUnit& unit : kTimeUnits) {
     if (unit.name == split->second) return scaled(split->first, unit.factor);
   }
   return {};

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/index.hpp"
 #include "check/definition.hpp"
 #include "check/symbol.hpp"
 #include "schedule/text.hpp"
@@ -12,11 +13,11 @@
 namespace unisono::check {
 namespace {
 
+using base::index;
+
 using schedule::Memory;
 using schedule::OpKind;
 using schedule::Shape;
-
-std::size_t size(std::int64_t value) { return static_cast<std::size_t>(value); }
 
 struct RankMemory {
   Layout layout;
@@ -101,8 +102,8 @@ Execution::Execution(std::span<const Schedule> set, Placement placement, Values&
 }
 
 void Execution::run(OpAt at) {
-  const Schedule& schedule = set_[size(at.rank)];
-  const Op& op = schedule.ops[size(at.op)];
+  const Schedule& schedule = set_[index(at.rank)];
+  const Op& op = schedule.ops[index(at.op)];
   switch (op.kind) {
     case OpKind::wait:
       return;
@@ -110,7 +111,7 @@ void Execution::run(OpAt at) {
     case OpKind::multicast: {
       read(schedule, at.op, op.left, left_);
       for (const auto& [peer, slot] : schedule.targets_of(op)) {
-        memories_[size(peer)].slots[size(slot)].write(0, left_);
+        memories_[index(peer)].slots[index(slot)].write(0, left_);
       }
       return;
     }
@@ -152,7 +153,7 @@ void Execution::compare_outputs() {
 }
 
 Region& Execution::region(const Schedule& schedule, const Range& placed_range) {
-  RankMemory& memory = memories_[size(schedule.rank)];
+  RankMemory& memory = memories_[index(schedule.rank)];
   switch (placed_range.memory) {
     case Memory::input:
       return memory.input;
@@ -163,13 +164,13 @@ Region& Execution::region(const Schedule& schedule, const Range& placed_range) {
     case Memory::slot:
       break;
   }
-  return memory.slots[size(placed_range.slot)];
+  return memory.slots[index(placed_range.slot)];
 }
 
 // An undefined element is reported here, once; values made of it are refused without a report.
 void Execution::read(const Schedule& schedule, OpId id, const Range& range,
                      std::vector<Piece>& pieces) {
-  const Range place = memories_[size(schedule.rank)].layout(range);
+  const Range place = memories_[index(schedule.rank)].layout(range);
   region(schedule, place).read(place.offset, place.count, pieces);
   for (Piece& piece : pieces) {
     if (piece.value != kUndefined) continue;
@@ -201,7 +202,7 @@ void Execution::write(const Schedule& schedule, OpId id, const Range& range,
                       std::vector<Piece>& pieces) {
   if (range.count == 0) return;
   for (Piece& piece : pieces) piece.writer = id;
-  const Range place = memories_[size(schedule.rank)].layout(range);
+  const Range place = memories_[index(schedule.rank)].layout(range);
   region(schedule, place).write(place.offset, pieces);
 }
 
@@ -265,16 +266,16 @@ void Execution::compare_joined(int rank, const Piece& piece, const Definition& w
 // The elements are right, but the ranks or their order are wrong.
 void Execution::compare_contributors(int rank, const Piece& piece, const Definition& wanted) {
   const auto runs = values_.runs(piece.value);
-  std::vector<int> times(size(shape_.ranks), 0);
+  std::vector<int> times(index(shape_.ranks), 0);
   for (const Run& run : runs) {
-    for (std::int32_t r = run.first; r <= run.last; ++r) ++times[size(r)];
+    for (std::int32_t r = run.first; r <= run.last; ++r) ++times[index(r)];
   }
   std::vector<int> missing, doubled, foreign;
   for (int r = 0; r < shape_.ranks; ++r) {
     const bool belongs = r >= wanted.first && r <= wanted.last;
-    if (times[size(r)] == 0 && belongs) missing.push_back(r);
-    if (times[size(r)] > 1 && belongs) doubled.push_back(r);
-    if (times[size(r)] > 0 && !belongs) foreign.push_back(r);
+    if (times[index(r)] == 0 && belongs) missing.push_back(r);
+    if (times[index(r)] > 1 && belongs) doubled.push_back(r);
+    if (times[index(r)] > 0 && !belongs) foreign.push_back(r);
   }
   const auto complain = [&](Rule rule, std::string_view what, const std::vector<int>& ranks,
                             std::string_view how) {

@@ -6,10 +6,13 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/index.hpp"
 #include "schedule/text.hpp"
 
 namespace unisono::check {
 namespace {
+
+using base::index;
 
 using schedule::Collective;
 using schedule::Memory;
@@ -29,10 +32,8 @@ void check_overlap(const Schedule& schedule, OpId id, const Layout& layout, Repo
 void link_targets(std::span<const Schedule> set, OpAt at, Links& links, Report& report);
 void check_waits(const Schedule& schedule, const Links& links, Report& report);
 
-std::size_t size(std::int64_t value) { return static_cast<std::size_t>(value); }
-
 bool in_pool(std::int32_t first, std::int32_t count, std::size_t pool) {
-  return first >= 0 && count >= 0 && size(std::int64_t{first} + count) <= pool;
+  return first >= 0 && count >= 0 && index(std::int64_t{first} + count) <= pool;
 }
 
 }  // namespace
@@ -165,7 +166,7 @@ bool slots_are_sound(const Schedule& schedule, Report& report) {
 }
 
 void check_op(std::span<const Schedule> set, const Schedule& schedule, OpId id, Report& report) {
-  const Op& op = schedule.ops[size(id)];
+  const Op& op = schedule.ops[index(id)];
   if (static_cast<int>(op.kind) >= schedule::kOpKindCount) {
     report.add(Rule::malformed, schedule.rank, id, "unknown kind of op");
     return;
@@ -203,7 +204,7 @@ void check_op(std::span<const Schedule> set, const Schedule& schedule, OpId id, 
 }
 
 void check_predecessors(const Schedule& schedule, OpId id, Report& report) {
-  for (const OpId before : schedule.after_of(schedule.ops[size(id)])) {
+  for (const OpId before : schedule.after_of(schedule.ops[index(id)])) {
     if (before < 0 || std::cmp_greater_equal(before, schedule.ops.size())) {
       report.add(Rule::bad_predecessor, schedule.rank, id,
                  fmt::format("comes after op {}, which does not exist", before));
@@ -216,12 +217,12 @@ void check_predecessors(const Schedule& schedule, OpId id, Report& report) {
 
 void check_targets(std::span<const Schedule> set, const Schedule& schedule, OpId id,
                    Report& report) {
-  for (const auto& [peer, slot] : schedule.targets_of(schedule.ops[size(id)])) {
+  for (const auto& [peer, slot] : schedule.targets_of(schedule.ops[index(id)])) {
     if (peer < 0 || std::cmp_greater_equal(peer, set.size())) {
       report.add(Rule::bad_peer, schedule.rank, id, fmt::format("there is no rank {}", peer));
     } else if (peer == schedule.rank) {
       report.add(Rule::bad_peer, schedule.rank, id, "a rank cannot send to itself: use copy");
-    } else if (slot < 0 || std::cmp_greater_equal(slot, set[size(peer)].slots.size())) {
+    } else if (slot < 0 || std::cmp_greater_equal(slot, set[index(peer)].slots.size())) {
       report.add(Rule::bad_peer, schedule.rank, id,
                  fmt::format("rank {} has no slot {}", peer, slot));
     }
@@ -252,7 +253,7 @@ bool check_range(const Schedule& schedule, OpId id, const Range& range, Report& 
                                schedule.slots.size()));
         return false;
       }
-      room = schedule.slots[size(range.slot)].count;
+      room = schedule.slots[index(range.slot)].count;
       break;
   }
   if (range.offset < 0 || range.count < 0 || range.offset > room ||
@@ -266,7 +267,7 @@ bool check_range(const Schedule& schedule, OpId id, const Range& range, Report& 
 
 // reduce, copy and sum: operands in bounds, of one length, and a target that may be written.
 void check_result(const Schedule& schedule, OpId id, Report& report) {
-  const Op& op = schedule.ops[size(id)];
+  const Op& op = schedule.ops[index(id)];
   if (op.kind != OpKind::copy && !schedule::is_reduction(schedule.shape.collective)) {
     report.add(Rule::bad_operand, schedule.rank, id, "this collective has no operator");
   }
@@ -296,7 +297,7 @@ void check_result(const Schedule& schedule, OpId id, Report& report) {
 }
 
 void check_overlap(const Schedule& schedule, OpId id, const Layout& layout, Report& report) {
-  const Op& op = schedule.ops[size(id)];
+  const Op& op = schedule.ops[index(id)];
   const Range target = layout(op.target);
   const auto check_operand = [&](const Range& written) {
     const Range operand = layout(written);
@@ -312,11 +313,11 @@ void check_overlap(const Schedule& schedule, OpId id, const Layout& layout, Repo
 }
 
 void link_targets(std::span<const Schedule> set, OpAt at, Links& links, Report& report) {
-  const Schedule& sender = set[size(at.rank)];
-  const Op& op = sender.ops[size(at.op)];
+  const Schedule& sender = set[index(at.rank)];
+  const Op& op = sender.ops[index(at.op)];
   for (const auto& [peer, slot] : sender.targets_of(op)) {
-    const Slot& place = set[size(peer)].slots[size(slot)];
-    OpAt& filler = links.filler[size(peer)][size(slot)];
+    const Slot& place = set[index(peer)].slots[index(slot)];
+    OpAt& filler = links.filler[index(peer)][index(slot)];
     if (place.source != at.rank) {
       report.add(Rule::wrong_source, at.rank, at.op,
                  fmt::format("slot {} of rank {} is for rank {}", slot, peer, place.source));
@@ -338,11 +339,11 @@ void link_targets(std::span<const Schedule> set, OpAt at, Links& links, Report& 
 void check_waits(const Schedule& schedule, const Links& links, Report& report) {
   std::vector<OpId> waits(schedule.slots.size(), -1);
   for (OpId id = 0; std::cmp_less(id, schedule.ops.size()); ++id) {
-    const Op& op = schedule.ops[size(id)];
-    if (op.kind == OpKind::wait) waits[size(op.slot)] = id;
+    const Op& op = schedule.ops[index(id)];
+    if (op.kind == OpKind::wait) waits[index(op.slot)] = id;
   }
   for (std::size_t slot = 0; slot < waits.size(); ++slot) {
-    const bool filled = links.filler[size(schedule.rank)][slot].op >= 0;
+    const bool filled = links.filler[index(schedule.rank)][slot].op >= 0;
     // An unused slot for an empty block may keep its number.
     if (!filled && waits[slot] < 0 && schedule.slots[slot].count == 0) continue;
     if (!filled) {

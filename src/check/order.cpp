@@ -5,12 +5,14 @@
 
 #include <algorithm>
 
+#include "base/index.hpp"
+
 namespace unisono::check {
 namespace {
 
-using schedule::OpKind;
+using base::index;
 
-std::size_t size(std::int64_t value) { return static_cast<std::size_t>(value); }
+using schedule::OpKind;
 
 void explain_deadlock(std::span<const Schedule> set, const Links& links, std::span<const OpId> next,
                       Report& report);
@@ -36,22 +38,22 @@ std::optional<std::vector<OpAt>> run_order(std::span<const Schedule> set, const 
   while (!ready.empty()) {
     const int rank = ready.back();
     ready.pop_back();
-    const Schedule& schedule = set[size(rank)];
-    OpId& at = next[size(rank)];
-    stuck_at[size(rank)] = -1;
+    const Schedule& schedule = set[index(rank)];
+    OpId& at = next[index(rank)];
+    stuck_at[index(rank)] = -1;
     for (; std::cmp_less(at, schedule.ops.size()); ++at) {
-      const Op& op = schedule.ops[size(at)];
+      const Op& op = schedule.ops[index(at)];
       if (op.kind == OpKind::wait) {
-        const OpAt filler = links.filler[size(rank)][size(op.slot)];
-        if (next[size(filler.rank)] <= filler.op) {
-          stuck_at[size(rank)] = op.slot;
+        const OpAt filler = links.filler[index(rank)][index(op.slot)];
+        if (next[index(filler.rank)] <= filler.op) {
+          stuck_at[index(rank)] = op.slot;
           break;
         }
       }
       run.push_back({rank, at});
       for (const auto& [peer, slot] : schedule.targets_of(op)) {
-        if (stuck_at[size(peer)] == slot) {
-          stuck_at[size(peer)] = -1;
+        if (stuck_at[index(peer)] == slot) {
+          stuck_at[index(peer)] = -1;
           ready.push_back(peer);
         }
       }
@@ -67,8 +69,8 @@ BitMatrix order_by_predecessors(const Schedule& schedule) {
   BitMatrix before(ops, ops);
   for (std::size_t id = 0; id < ops; ++id) {
     for (const OpId a : schedule.after_of(schedule.ops[id])) {
-      before.merge(id, size(a));
-      before.set(id, size(a));
+      before.merge(id, index(a));
+      before.set(id, index(a));
     }
   }
   return before;
@@ -77,26 +79,26 @@ BitMatrix order_by_predecessors(const Schedule& schedule) {
 BitMatrix order_by_messages(std::span<const Schedule> set, const Links& links,
                             std::span<const OpAt> run, int rank) {
   const auto first = first_ops(set);
-  const std::size_t columns = set[size(rank)].ops.size();
+  const std::size_t columns = set[index(rank)].ops.size();
   BitMatrix all(first.back(), columns);
   for (const auto& [r, id] : run) {
-    const Schedule& schedule = set[size(r)];
-    const Op& op = schedule.ops[size(id)];
-    const std::size_t row = first[size(r)] + size(id);
+    const Schedule& schedule = set[index(r)];
+    const Op& op = schedule.ops[index(id)];
+    const std::size_t row = first[index(r)] + index(id);
     for (const OpId a : schedule.after_of(op)) {
-      all.merge(row, first[size(r)] + size(a));
-      if (r == rank) all.set(row, size(a));
+      all.merge(row, first[index(r)] + index(a));
+      if (r == rank) all.set(row, index(a));
     }
     if (op.kind != OpKind::wait) continue;
-    const OpAt filler = links.filler[size(r)][size(op.slot)];
-    all.merge(row, first[size(filler.rank)] + size(filler.op));
-    const Op& send = set[size(filler.rank)].ops[size(filler.op)];
-    if (filler.rank == rank && send.kind == OpKind::send) all.set(row, size(filler.op));
+    const OpAt filler = links.filler[index(r)][index(op.slot)];
+    all.merge(row, first[index(filler.rank)] + index(filler.op));
+    const Op& send = set[index(filler.rank)].ops[index(filler.op)];
+    if (filler.rank == rank && send.kind == OpKind::send) all.set(row, index(filler.op));
   }
   BitMatrix before(columns, columns);
   for (std::size_t b = 0; b < columns; ++b) {
     for (std::size_t a = 0; a < b; ++a) {
-      if (all.test(first[size(rank)] + b, a)) before.set(b, a);
+      if (all.test(first[index(rank)] + b, a)) before.set(b, a);
     }
   }
   return before;
@@ -108,14 +110,14 @@ BitMatrix end_after_begin(std::span<const Schedule> set, const Links& links,
   BitMatrix known(first.back(), set.size());
   BitMatrix ends(set.size(), set.size());
   for (const auto& [r, id] : run) {
-    const Schedule& schedule = set[size(r)];
-    const Op& op = schedule.ops[size(id)];
-    const std::size_t row = first[size(r)] + size(id);
-    known.set(row, size(r));
-    for (const OpId a : schedule.after_of(op)) known.merge(row, first[size(r)] + size(a));
+    const Schedule& schedule = set[index(r)];
+    const Op& op = schedule.ops[index(id)];
+    const std::size_t row = first[index(r)] + index(id);
+    known.set(row, index(r));
+    for (const OpId a : schedule.after_of(op)) known.merge(row, first[index(r)] + index(a));
     if (op.kind == OpKind::wait) {
-      const OpAt filler = links.filler[size(r)][size(op.slot)];
-      known.merge(row, first[size(filler.rank)] + size(filler.op));
+      const OpAt filler = links.filler[index(r)][index(op.slot)];
+      known.merge(row, first[index(filler.rank)] + index(filler.op));
     }
   }
   for (std::size_t r = 0; r < set.size(); ++r) {
@@ -135,10 +137,10 @@ namespace {
 // cycle.
 void explain_deadlock(std::span<const Schedule> set, const Links& links, std::span<const OpId> next,
                       Report& report) {
-  const auto stuck = [&](int r) { return std::cmp_less(next[size(r)], set[size(r)].ops.size()); };
+  const auto stuck = [&](int r) { return std::cmp_less(next[index(r)], set[index(r)].ops.size()); };
   const auto waits_for = [&](int r) {
-    const Op& op = set[size(r)].ops[size(next[size(r)])];
-    return links.filler[size(r)][size(op.slot)];
+    const Op& op = set[index(r)].ops[index(next[index(r)])];
+    return links.filler[index(r)][index(op.slot)];
   };
   int rank = 0;
   while (!stuck(rank)) ++rank;
@@ -150,11 +152,11 @@ void explain_deadlock(std::span<const Schedule> set, const Links& links, std::sp
     const OpAt need = waits_for(rank);
     circle += fmt::format("{} rank {}, {}, which stands behind {} there",
                           circle.empty() ? "waits for" : ", which waits for", need.rank,
-                          name_op(set[size(need.rank)], need.op),
-                          name_op(set[size(need.rank)], next[size(need.rank)]));
+                          name_op(set[index(need.rank)], need.op),
+                          name_op(set[index(need.rank)], next[index(need.rank)]));
     rank = need.rank;
   } while (rank != start);
-  report.add(Rule::deadlock, start, next[size(start)], "a circle: " + circle);
+  report.add(Rule::deadlock, start, next[index(start)], "a circle: " + circle);
 }
 
 }  // namespace

@@ -6,15 +6,16 @@
 #include <algorithm>
 #include <set>
 
+#include "base/index.hpp"
 #include "schedule/text.hpp"
 
 namespace unisono::check {
 namespace {
 
+using base::index;
+
 using schedule::Memory;
 using schedule::OpKind;
-
-std::size_t size(std::int64_t value) { return static_cast<std::size_t>(value); }
 
 struct Access {
   OpId op = -1;
@@ -30,7 +31,7 @@ class RankRaces {
       : set_(set),
         links_(links),
         run_(run),
-        schedule_(set[size(rank)]),
+        schedule_(set[index(rank)]),
         layout_(layout),
         report_(report),
         by_predecessors_(order_by_predecessors(schedule_)) {}
@@ -76,12 +77,12 @@ namespace {
 
 void RankRaces::judge() {
   for (OpId id = 0; std::cmp_less(id, schedule_.ops.size()); ++id) {
-    const Op& op = schedule_.ops[size(id)];
+    const Op& op = schedule_.ops[index(id)];
     if (op.kind == OpKind::wait) waits_.emplace_back(op.slot, id);
   }
   std::ranges::sort(waits_);
   for (OpId id = 0; std::cmp_less(id, schedule_.ops.size()); ++id) {
-    const Op& op = schedule_.ops[size(id)];
+    const Op& op = schedule_.ops[index(id)];
     switch (op.kind) {
       case OpKind::send:
       case OpKind::multicast:
@@ -188,11 +189,11 @@ void RankRaces::check_pair(Memory memory, const Access& a, const Access& b, std:
 }
 
 bool RankRaces::before(OpId a, OpId b) {
-  if (by_predecessors_.test(size(b), size(a))) return true;
+  if (by_predecessors_.test(index(b), index(a))) return true;
   if (!by_messages_) {
     by_messages_ = order_by_messages(set_, links_, run_, schedule_.rank);
   }
-  return by_messages_->test(size(b), size(a));
+  return by_messages_->test(index(b), index(a));
 }
 
 }  // namespace

@@ -3,10 +3,12 @@
 
 #include <algorithm>
 
+#include "base/index.hpp"
+
 namespace unisono::check {
 namespace {
 
-std::size_t size(std::int64_t value) { return static_cast<std::size_t>(value); }
+using base::index;
 
 // Merges neighbouring runs that continue each other.
 std::vector<Run> compact(std::vector<Run> runs) {
@@ -34,12 +36,12 @@ Piece Values::join(const Piece& left, const Piece& right) {
     result.value = kRefused;
     return result;
   }
-  if (sizes_[size(left.value)] > ranks_) return result;
+  if (sizes_[index(left.value)] > ranks_) return result;
   const Key key = {left.value, right.value, right.base - left.base};
   auto found = joined_.find(key);
   if (found == joined_.end()) {
-    std::vector<Run> runs(*runs_[size(key.left)]);
-    for (Run run : *runs_[size(key.right)]) {
+    std::vector<Run> runs(*runs_[index(key.left)]);
+    for (Run run : *runs_[index(key.right)]) {
       run.element += key.distance;
       runs.push_back(run);
     }

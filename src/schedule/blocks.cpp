@@ -8,66 +8,66 @@
 #include <span>
 
 #include "base/check.hpp"
+#include "base/index.hpp"
 
 namespace unisono::schedule {
-namespace {
 
 using base::Code;
 using base::Error;
+using base::index;
 using base::Result;
 
-std::size_t at(int index) { return static_cast<std::size_t>(index); }
-
 // The blocks of one vector: block i lies between the sums of the counts before and up to it.
-class Line {
+class Bounds {
  public:
-  Line() = default;  // not known: empty blocks
+  Bounds() = default;  // not known: empty blocks
 
-  static Result<Line> of(std::span<const std::int64_t> counts) {
-    Line line;
-    line.sums_.reserve(counts.size() + 1);
-    line.sums_.push_back(0);
+  static Result<Bounds> of(std::span<const std::int64_t> counts) {
+    Bounds bounds;
+    bounds.sums_.reserve(counts.size() + 1);
+    bounds.sums_.push_back(0);
     for (const std::int64_t count : counts) {
-      const std::size_t block = line.sums_.size() - 1;
+      const std::size_t block = bounds.sums_.size() - 1;
       if (count < 0) {
         return Error{Code::argument,
                      fmt::format("block {} has {} elements: a block has 0 or more", block, count)};
       }
-      if (count > std::numeric_limits<std::int64_t>::max() - line.sums_.back()) {
+      if (count > std::numeric_limits<std::int64_t>::max() - bounds.sums_.back()) {
         return Error{Code::argument, fmt::format("the blocks up to block {} have more elements "
                                                  "than 64 bits can count",
                                                  block)};
       }
-      line.sums_.push_back(line.sums_.back() + count);
+      bounds.sums_.push_back(bounds.sums_.back() + count);
     }
-    return line;
+    return bounds;
   }
 
   bool is_known() const { return !sums_.empty(); }
-  Block block(int index) const {
+  Block block(int number) const {
     if (!is_known()) return {};
-    return {sums_[at(index)], sums_[at(index) + 1] - sums_[at(index)]};
+    const std::size_t before = index(number);
+    return {sums_[before], sums_[before + 1] - sums_[before]};
   }
   std::int64_t total() const { return is_known() ? sums_.back() : 0; }
 
-  bool operator==(const Line&) const = default;
+  bool operator==(const Bounds&) const = default;
 
  private:
   std::vector<std::int64_t> sums_;
 };
 
-}  // namespace
-
 struct Blocks::Numbers {
   int ranks = 0;
-  Line all;                          // one block for each rank
-  std::vector<bool> receivers;       // empty: all ranks receive
-  std::vector<Line> sent, received;  // one block for each pair, by the rank whose vector it is
-  int known_to = -1;                 // the only rank whose counts are known; -1: all are known
+  Bounds all;                          // one block for each rank
+  std::vector<bool> receivers;         // empty: all ranks receive
+  std::vector<Bounds> sent, received;  // one block for each pair, by the rank whose vector it is
+  int known_to = -1;                   // the only rank whose counts are known; -1: all are known
 
   bool operator==(const Numbers&) const = default;
   bool knows_the_same_as(const Numbers& other) const {
-    const auto alike = [](const Line& a, const Line& b) { return a.is_known() == b.is_known(); };
+    const auto alike = [](const Bounds& a, const Bounds& b) {
+      return a.is_known() == b.is_known();
+    };
     return std::ranges::equal(sent, other.sent, alike) &&
            std::ranges::equal(received, other.received, alike);
   }
@@ -85,7 +85,7 @@ Result<Blocks> Blocks::of_ranks(const std::vector<std::int64_t>& counts,
                 "as many receivers' marks as ranks");
   Numbers numbers;
   numbers.ranks = static_cast<int>(counts.size());
-  UNISONO_ASSIGN(numbers.all, Line::of(counts));
+  UNISONO_ASSIGN(numbers.all, Bounds::of(counts));
   if (!std::ranges::all_of(receivers, [](bool receives) { return receives; })) {
     numbers.receivers = std::move(receivers);
   }
@@ -93,16 +93,16 @@ Result<Blocks> Blocks::of_ranks(const std::vector<std::int64_t>& counts,
 }
 
 Result<Blocks> Blocks::of_pairs(int ranks, const std::vector<std::int64_t>& counts) {
-  UNISONO_CHECK(counts.size() == at(ranks) * at(ranks), "one count for each pair of ranks");
+  UNISONO_CHECK(counts.size() == index(ranks) * index(ranks), "one count for each pair of ranks");
   Numbers numbers;
   numbers.ranks = ranks;
-  std::vector<std::int64_t> column(at(ranks));
+  std::vector<std::int64_t> column(index(ranks));
   for (int rank = 0; rank < ranks; ++rank) {
-    const std::span row = std::span(counts).subspan(at(rank) * at(ranks), at(ranks));
+    const std::span row = std::span(counts).subspan(index(rank) * index(ranks), index(ranks));
     for (int from = 0; from < ranks; ++from)
-      column[at(from)] = counts[at(from) * at(ranks) + at(rank)];
-    UNISONO_ASSIGN(Line sent, Line::of(row));
-    UNISONO_ASSIGN(Line received, Line::of(column));
+      column[index(from)] = counts[index(from) * index(ranks) + index(rank)];
+    UNISONO_ASSIGN(Bounds sent, Bounds::of(row));
+    UNISONO_ASSIGN(Bounds received, Bounds::of(column));
     numbers.sent.push_back(std::move(sent));
     numbers.received.push_back(std::move(received));
   }
@@ -111,15 +111,15 @@ Result<Blocks> Blocks::of_pairs(int ranks, const std::vector<std::int64_t>& coun
 
 Result<Blocks> Blocks::of_pairs_of(int rank, const std::vector<std::int64_t>& sent,
                                    const std::vector<std::int64_t>& received) {
-  UNISONO_CHECK(sent.size() == received.size() && at(rank) < sent.size() &&
-                    sent[at(rank)] == received[at(rank)],
+  UNISONO_CHECK(sent.size() == received.size() && index(rank) < sent.size() &&
+                    sent[index(rank)] == received[index(rank)],
                 "counts of the same ranks, which agree on the rank's own block");
   Numbers numbers;
   numbers.ranks = static_cast<int>(sent.size());
   numbers.sent.resize(sent.size());
   numbers.received.resize(sent.size());
-  UNISONO_ASSIGN(numbers.sent[at(rank)], Line::of(sent));
-  UNISONO_ASSIGN(numbers.received[at(rank)], Line::of(received));
+  UNISONO_ASSIGN(numbers.sent[index(rank)], Bounds::of(sent));
+  UNISONO_ASSIGN(numbers.received[index(rank)], Bounds::of(received));
   numbers.known_to = rank;
   return make(std::move(numbers));
 }
@@ -129,30 +129,30 @@ bool Blocks::are_pairs() const { return !numbers_->all.is_known(); }
 Block Blocks::of(int rank) const { return numbers_->all.block(rank); }
 std::int64_t Blocks::total() const { return numbers_->all.total(); }
 bool Blocks::all_receive() const { return numbers_->receivers.empty(); }
-bool Blocks::receives(int rank) const { return all_receive() || numbers_->receivers[at(rank)]; }
+bool Blocks::receives(int rank) const { return all_receive() || numbers_->receivers[index(rank)]; }
 
 // If the counts of rank `known_to` alone are known, another rank's vector has a single block, the
 // one exchanged with `known_to`. All other blocks are empty.
 Block Blocks::sent(int from, int to) const {
-  const Line& line = numbers_->sent[at(from)];
+  const Bounds& line = numbers_->sent[index(from)];
   return line.is_known() ? line.block(to) : single_block(sent_total(from), to);
 }
 
 Block Blocks::received(int from, int to) const {
-  const Line& line = numbers_->received[at(to)];
+  const Bounds& line = numbers_->received[index(to)];
   return line.is_known() ? line.block(from) : single_block(received_total(to), from);
 }
 
 std::int64_t Blocks::sent_total(int from) const {
-  const Line& line = numbers_->sent[at(from)];
+  const Bounds& line = numbers_->sent[index(from)];
   if (line.is_known()) return line.total();
-  return numbers_->received[at(numbers_->known_to)].block(from).count;
+  return numbers_->received[index(numbers_->known_to)].block(from).count;
 }
 
 std::int64_t Blocks::received_total(int to) const {
-  const Line& line = numbers_->received[at(to)];
+  const Bounds& line = numbers_->received[index(to)];
   if (line.is_known()) return line.total();
-  return numbers_->sent[at(numbers_->known_to)].block(to).count;
+  return numbers_->sent[index(numbers_->known_to)].block(to).count;
 }
 
 Block Blocks::single_block(std::int64_t count, int peer) const {

@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/index.hpp"
+
 namespace unisono::schedule {
 namespace {
-
-std::size_t at(OpId op) { return static_cast<std::size_t>(op); }
 
 bool sends(const Op& op) { return op.kind == OpKind::send || op.kind == OpKind::multicast; }
 
@@ -17,7 +17,8 @@ std::vector<bool> needed_by_sends(const Schedule& schedule) {
   for (std::size_t op = schedule.ops.size(); op-- > 0;) {
     if (sends(schedule.ops[op])) needed[op] = true;
     if (!needed[op]) continue;
-    for (const OpId before : schedule.after_of(schedule.ops[op])) needed[at(before)] = true;
+    for (const OpId before : schedule.after_of(schedule.ops[op]))
+      needed[base::index(before)] = true;
   }
   return needed;
 }
@@ -25,9 +26,9 @@ std::vector<bool> needed_by_sends(const Schedule& schedule) {
 // Ops before the first wait may stay there: they are done before any rank can help.
 void put_own_work_last(const Schedule& schedule, std::vector<OpId>& ops) {
   const std::vector<bool> needed = needed_by_sends(schedule);
-  const auto first_wait =
-      std::ranges::find_if(ops, [&](OpId op) { return schedule.ops[at(op)].kind == OpKind::wait; });
-  std::stable_partition(first_wait, ops.end(), [&](OpId op) { return needed[at(op)]; });
+  const auto first_wait = std::ranges::find_if(
+      ops, [&](OpId op) { return schedule.ops[base::index(op)].kind == OpKind::wait; });
+  std::stable_partition(first_wait, ops.end(), [&](OpId op) { return needed[base::index(op)]; });
 }
 
 bool touches(const Schedule& schedule, const Op& op, Memory memory) {
@@ -39,7 +40,7 @@ bool touches(const Schedule& schedule, const Op& op, Memory memory) {
 void find_helpable(const Schedule& schedule, StepOrder& order) {
   bool waited = false, input = false, output = false;
   for (std::size_t i = 0; i < order.ops.size(); ++i) {
-    const Op& op = schedule.ops[at(order.ops[i])];
+    const Op& op = schedule.ops[base::index(order.ops[i])];
     waited = waited || op.kind == OpKind::wait;
     if (!waited) continue;
     input = input || touches(schedule, op, Memory::input);

@@ -11,8 +11,6 @@
 namespace unisono::sim {
 namespace {
 
-constexpr Time kUnfilled = -1;
-
 std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
   hash = (hash ^ value) * 0x9e3779b97f4a7c15U;
   hash ^= hash >> 32;

@@ -13,10 +13,9 @@
 namespace unisono::sim {
 namespace {
 
-constexpr Time kUnfilled = -1;
 constexpr std::int32_t kRuns = -1, kInBarrier = -2;
 
-struct Rank {
+struct SimulatedRank {
   Time now = 0;
   std::array<Time, 2> port{}, left{};
   std::uint32_t next = 0;        // step
@@ -56,7 +55,7 @@ class Simulation {
                          "barriers never end: the ranks do not receive equally many messages "
                          "between them; simulate this schedule without barriers"};
     }
-    for (const Rank& rank : ranks_) result_.outcome.by_rank.push_back(rank.now);
+    for (const SimulatedRank& rank : ranks_) result_.outcome.by_rank.push_back(rank.now);
     result_.outcome.finish = *std::ranges::max_element(result_.outcome.by_rank);
     result_.outcome.steps = programs_.step_count();
     if (network_) result_.held_up = network_->held_up();
@@ -67,7 +66,7 @@ class Simulation {
   static Event event(Time time, int rank, std::uint32_t what, EventKind kind) {
     return {static_cast<std::uint64_t>(time), static_cast<std::uint32_t>(rank), what, kind};
   }
-  Rank& at(int rank) { return ranks_[static_cast<std::size_t>(rank)]; }
+  SimulatedRank& at(int rank) { return ranks_[static_cast<std::size_t>(rank)]; }
   Time& slot(int rank, std::int32_t number) {
     return arrivals_[first_slot_[static_cast<std::size_t>(rank)] +
                      static_cast<std::size_t>(number)];
@@ -116,7 +115,7 @@ class Simulation {
   // Runs the rank until a message is missing, a barrier or its end.
   void advance(int number) {
     const std::span<const Step> steps = programs_.steps(programs_.program(number));
-    Rank& rank = at(number);
+    SimulatedRank& rank = at(number);
     while (rank.next < steps.size()) {
       const Step& step = steps[rank.next];
       const StepCost& cost = programs_.cost(step);
@@ -229,7 +228,7 @@ class Simulation {
   const ProgramSet& programs_;
   const EventOptions& options_;
   base::Prng random_;
-  std::vector<Rank> ranks_;
+  std::vector<SimulatedRank> ranks_;
   std::vector<std::size_t> first_slot_;
   std::vector<Time> arrivals_;
   std::vector<Time> offsets_;  // of each rank in the noise

@@ -9,6 +9,19 @@
 #include <unordered_map>
 
 namespace unisono::sim {
+
+struct CostHash {
+  std::size_t operator()(const StepCost& cost) const {
+    std::uint64_t hash = 0;
+    for (const double part : {cost.occupied, cost.gap, cost.flight, cost.on_wire, cost.streamed,
+                              static_cast<double>(cost.bytes)}) {
+      hash = (hash ^ static_cast<std::uint64_t>(part)) * 0x9e3779b97f4a7c15U;
+      hash ^= hash >> 29;
+    }
+    return hash;
+  }
+};
+
 namespace {
 
 using schedule::Op;
@@ -29,18 +42,6 @@ class Contents {
 
  private:
   std::array<int, schedule::kMemoryCount> writes_{};
-};
-
-struct CostHash {
-  std::size_t operator()(const StepCost& cost) const {
-    std::uint64_t hash = 0;
-    for (const double part : {cost.occupied, cost.gap, cost.flight, cost.on_wire, cost.streamed,
-                              static_cast<double>(cost.bytes)}) {
-      hash = (hash ^ static_cast<std::uint64_t>(part)) * 0x9e3779b97f4a7c15U;
-      hash ^= hash >> 29;
-    }
-    return hash;
-  }
 };
 
 std::uint64_t hash_of(std::span<const Step> steps) {

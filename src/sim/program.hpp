@@ -19,6 +19,7 @@ namespace unisono::sim {
 // Picoseconds. All times are whole numbers, so that sums are exact (up to 2.5 hours) and all tiers
 // agree to the last bit.
 using Time = double;
+constexpr Time kUnfilled = -1;  // the time of what has not happened
 Time to_time(double ns);
 inline double to_ns(Time time) { return time / 1e3; }
 

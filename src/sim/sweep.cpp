@@ -10,9 +10,7 @@
 namespace unisono::sim {
 namespace {
 
-constexpr Time kUnfilled = -1;
-
-struct Rank {
+struct SweptRank {
   Time now = 0;
   std::array<Time, 2> port{};  // when its next message may leave
   std::array<Time, 2> left{};  // when its last one left
@@ -57,12 +55,12 @@ class RankSweep {
   }
 
  private:
-  Rank& at(int rank) { return ranks_[static_cast<std::size_t>(rank)]; }
+  SweptRank& at(int rank) { return ranks_[static_cast<std::size_t>(rank)]; }
 
   void advance(int number) {
     const Program& program = programs_.program(number);
     const std::span<const Step> steps = programs_.steps(program);
-    Rank& rank = at(number);
+    SweptRank& rank = at(number);
     rank.awaited = -1;
     for (; rank.next < steps.size(); ++rank.next) {
       const Step& step = steps[rank.next];
@@ -106,7 +104,7 @@ class RankSweep {
   }
 
   const ProgramSet& programs_;
-  std::vector<Rank> ranks_;
+  std::vector<SweptRank> ranks_;
   std::vector<std::size_t> first_slot_;
   std::vector<Time> arrivals_;
   std::vector<int> ready_;

@@ -12,10 +12,6 @@
 namespace unisono::tools {
 namespace {
 
-base::Error argument_error(std::string message) {
-  return {base::Code::argument, std::move(message)};
-}
-
 bool means(std::string_view name, const algorithm::Algorithm& row) {
   return name == row.name || name == schedule::collective_name(row.collective) ||
          name == row_name(row);
@@ -53,7 +49,7 @@ base::Result<std::vector<const algorithm::Algorithm*>> find_rows(std::string_vie
     if (means(name, row)) rows.push_back(&row);
   }
   if (rows.empty()) {
-    return argument_error(
+    return base::argument_error(
         fmt::format("no algorithm or collective is named '{}'{}; "
                     "'unisono info --algorithms' lists them",
                     name, suggestion(name)));
@@ -67,7 +63,7 @@ base::Result<const algorithm::Algorithm*> find_row(std::string_view name) {
   std::vector<std::string> names;
   names.reserve(rows.size());
   for (const algorithm::Algorithm* row : rows) names.push_back(row_name(*row));
-  return argument_error(
+  return base::argument_error(
       fmt::format("'{}' means several algorithms: say which of {}", name, fmt::join(names, ", ")));
 }
 
@@ -81,16 +77,16 @@ base::Result<algorithm::Parameters> parse_parameters(const algorithm::Algorithm&
     const auto spec =
         std::ranges::find(algorithm.parameters, name, &algorithm::ParameterSpec::name);
     if (spec == algorithm.parameters.end()) {
-      return argument_error(fmt::format("{} has no parameter '{}': {}", row_name(algorithm), name,
-                                        parameter_names(algorithm)));
+      return base::argument_error(fmt::format("{} has no parameter '{}': {}", row_name(algorithm),
+                                              name, parameter_names(algorithm)));
     }
     const auto value =
         equals == std::string::npos
             ? std::nullopt
             : algorithm::read_value(*spec, std::string_view(assignment).substr(equals + 1));
     if (!value) {
-      return argument_error(fmt::format("'{}' sets no value: write {}={}", assignment, name,
-                                        algorithm::print_value(*spec, spec->fallback)));
+      return base::argument_error(fmt::format("'{}' sets no value: write {}={}", assignment, name,
+                                              algorithm::print_value(*spec, spec->fallback)));
     }
     const auto index = static_cast<std::size_t>(spec - algorithm.parameters.begin());
     parameters.values[index] = *value;

@@ -9,15 +9,14 @@
 namespace unisono::tools {
 namespace {
 
-base::Error wrong(std::string message) { return {base::Code::argument, std::move(message)}; }
-
 // One list of as many counts as there are ranks.
 base::Status add_counts(std::string_view text, int ranks, std::vector<std::int64_t>& counts) {
   const auto list = parse_number_list(text, Step::one, 0, schedule::kMaxTextCount);
-  if (!list) return wrong("--blocks: " + list.error().message);
+  if (!list) return base::argument_error("--blocks: " + list.error().message);
   if (std::cmp_not_equal(list->size(), ranks)) {
-    return wrong(fmt::format("--blocks: '{}' are {} counts; write one for each of the {} ranks",
-                             text, list->size(), ranks));
+    return base::argument_error(
+        fmt::format("--blocks: '{}' are {} counts; write one for each of the {} ranks", text,
+                    list->size(), ranks));
   }
   counts.insert(counts.end(), list->begin(), list->end());
   return base::success();
@@ -26,7 +25,7 @@ base::Status add_counts(std::string_view text, int ranks, std::vector<std::int64
 base::Result<std::vector<bool>> marks_of(int ranks, std::string_view text) {
   if (text.empty()) return std::vector<bool>();
   const auto list = parse_number_list(text, Step::one, 0, ranks - 1);
-  if (!list) return wrong("--receivers: " + list.error().message);
+  if (!list) return base::argument_error("--receivers: " + list.error().message);
   std::vector<bool> marks(static_cast<std::size_t>(ranks));
   for (const std::int64_t rank : *list) marks[static_cast<std::size_t>(rank)] = true;
   return marks;
@@ -38,10 +37,11 @@ base::Result<schedule::Blocks> parse_blocks(schedule::Collective collective, int
                                             std::string_view text, std::string_view receivers) {
   const std::string_view name = schedule::collective_name(collective);
   if (!schedule::has_blocks(collective)) {
-    return wrong(fmt::format("--blocks: {} has no blocks: use --count", name));
+    return base::argument_error(fmt::format("--blocks: {} has no blocks: use --count", name));
   }
   if (!receivers.empty() && collective != schedule::Collective::many_to_many) {
-    return wrong(fmt::format("--receivers: {} has none; they are for many_to_many", name));
+    return base::argument_error(
+        fmt::format("--receivers: {} has none; they are for many_to_many", name));
   }
   std::vector<std::int64_t> counts;
   if (!schedule::has_pairs(collective)) {
@@ -58,7 +58,7 @@ base::Result<schedule::Blocks> parse_blocks(schedule::Collective collective, int
     rest.remove_prefix(slash + 1);
   }
   if (senders != ranks) {
-    return wrong(
+    return base::argument_error(
         fmt::format("--blocks: {} lists; write one for each of the {} senders, with / in "
                     "between, as in 1,2/3,4",
                     senders, ranks));

@@ -12,14 +12,15 @@
 namespace unisono::tools {
 namespace {
 
-base::Error wrong(std::string_view text, const std::string& why) {
+base::Error wrong_hosts(std::string_view text, const std::string& why) {
   return {base::Code::argument, fmt::format("--hosts: '{}' {}", text, why)};
 }
 
 base::Result<int> parse_size(std::string_view text, std::string_view piece, int ranks) {
   const auto size = base::parse_integer(piece);
   if (size && *size >= 1 && *size <= ranks) return static_cast<int>(*size);
-  return wrong(text, fmt::format("has '{}' where a number from 1 to {} should stand, as in 4x2 or "
+  return wrong_hosts(text,
+                     fmt::format("has '{}' where a number from 1 to {} should stand, as in 4x2 or "
                                  "3,1,2",
                                  piece, ranks));
 }
@@ -59,12 +60,12 @@ base::Result<topology::HostMap> parse_hosts(int ranks, std::string_view text) {
   const std::size_t colon = text.find(':');
   const bool cyclic = colon != std::string_view::npos;
   if (cyclic && text.substr(colon) != ":cyclic") {
-    return wrong(text, "ends unlike 4x2 or 4x2:cyclic");
+    return wrong_hosts(text, "ends unlike 4x2 or 4x2:cyclic");
   }
   UNISONO_ASSIGN(const std::vector<int> sizes, parse_sizes(ranks, text, text.substr(0, colon)));
   const auto total = std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0});
   if (total != ranks) {
-    return wrong(text, fmt::format("has places for {} ranks, not for {}", total, ranks));
+    return wrong_hosts(text, fmt::format("has places for {} ranks, not for {}", total, ranks));
   }
   if (cyclic) return topology::HostMap::of_labels(deal(sizes, ranks));
   std::vector<int> labels;

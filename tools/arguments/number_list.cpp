@@ -13,19 +13,19 @@ namespace {
 // More would be a misprint, and would fill memory before anyone noticed.
 constexpr std::size_t kMostNumbers = 100'000;
 
-base::Error wrong(std::string_view piece, const std::string& why) {
+base::Error wrong_piece(std::string_view piece, const std::string& why) {
   return {base::Code::argument, fmt::format("'{}' {}", piece, why)};
 }
 
 base::Status add_range(std::string_view piece, Step step, std::int64_t first, std::int64_t last,
                        std::vector<std::int64_t>& numbers) {
-  if (first > last) return wrong(piece, "runs backwards: write FROM:TO with FROM <= TO");
+  if (first > last) return wrong_piece(piece, "runs backwards: write FROM:TO with FROM <= TO");
   if (step == Step::doubling && first == 0 && last > 0) {
-    return wrong(piece, "cannot double from 0: write 0 as a number of its own, as in 0,8:4M");
+    return wrong_piece(piece, "cannot double from 0: write 0 as a number of its own, as in 0,8:4M");
   }
   for (std::int64_t value = first;;) {
     if (numbers.size() == kMostNumbers) {
-      return wrong(piece, fmt::format("makes more than {} numbers", kMostNumbers));
+      return wrong_piece(piece, fmt::format("makes more than {} numbers", kMostNumbers));
     }
     numbers.push_back(value);
     if (value == last) return base::success();
@@ -42,10 +42,11 @@ base::Status add_piece(std::string_view piece, Step step, std::int64_t low, std:
   const auto first = base::parse_size(from);
   const auto last = base::parse_size(to);
   if (!first || !last) {
-    return wrong(piece, "is not a number or a range: write 8, 4K or 8:4M (K, M, G are 1024 each)");
+    return wrong_piece(piece,
+                       "is not a number or a range: write 8, 4K or 8:4M (K, M, G are 1024 each)");
   }
   if (*first < low || *first > high || *last < low || *last > high) {
-    return wrong(piece, fmt::format("is outside {} ... {}", low, high));
+    return wrong_piece(piece, fmt::format("is outside {} ... {}", low, high));
   }
   return add_range(piece, step, *first, *last, numbers);
 }

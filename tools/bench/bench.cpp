@@ -30,13 +30,11 @@
 namespace unisono::tools {
 namespace {
 
-constexpr int kMostRanks = 4096;
 // Time for the other ranks to report after one has failed.
 constexpr std::int64_t kGrace = 2 * base::kSecond;
 constexpr std::string_view kSizes = "8:1M";
 constexpr std::string_view kHotSpot = "hot-spot";
 constexpr std::string_view kHotSpotSizes = "1K,64K";
-constexpr std::int64_t kMostBytes = std::int64_t{1} << 40;
 
 // The options as written; `options` has the parsed ones.
 struct BenchArguments {
@@ -61,10 +59,6 @@ std::string measured_names() {
   std::vector<std::string_view> names;
   for (const bench::Subject& each : bench::subjects()) names.push_back(each.name());
   return fmt::format("{}", fmt::join(names, ", "));
-}
-
-base::Error argument_error(std::string message) {
-  return {base::Code::argument, std::move(message)};
 }
 
 std::string_view name_of(bench::Aim aim) {
@@ -92,22 +86,23 @@ base::Status read_aim(const BenchArguments& arguments, bench::Options& options) 
   if (arguments.cpu) options.aim = bench::Aim::cpu;
   if (std::ranges::find(arguments.collectives, kHotSpot) != arguments.collectives.end()) {
     if (arguments.collectives.size() > 1 || options.aim != bench::Aim::times) {
-      return argument_error(
+      return base::argument_error(
           "hot-spot is measured alone: leave other names, --guidelines, "
           "--overlap, --consistency and --cpu away");
     }
     options.aim = bench::Aim::hot_spot;
   }
   if (!options.picture_path.empty() && !arguments.peers && options.aim != bench::Aim::consistency) {
-    return argument_error("--picture is for --consistency and --peers");
+    return base::argument_error("--picture is for --consistency and --peers");
   }
   if (options.aim != bench::Aim::times && arguments.format == "osu") {
-    return argument_error(fmt::format("--format osu has no form for {}; there are table and json",
-                                      name_of(options.aim)));
+    return base::argument_error(fmt::format(
+        "--format osu has no form for {}; there are table and json", name_of(options.aim)));
   }
   if (options.aim != bench::Aim::cpu && options.aim != bench::Aim::hot_spot &&
       !arguments.team_sizes.empty()) {
-    return argument_error("--ranks is for hot-spot and --cpu; -n says how many ranks to start");
+    return base::argument_error(
+        "--ranks is for hot-spot and --cpu; -n says how many ranks to start");
   }
   return base::success();
 }
@@ -116,7 +111,7 @@ base::Status read_team_sizes(const BenchArguments& arguments, bench::Options& op
   if (arguments.team_sizes.empty()) return base::success();
   const std::int64_t fewest = options.aim == bench::Aim::hot_spot ? 2 : 1;
   auto sizes = parse_number_list(arguments.team_sizes, Step::doubling, fewest, kMostRanks);
-  if (!sizes) return argument_error("--ranks: " + sizes.error().message);
+  if (!sizes) return base::argument_error("--ranks: " + sizes.error().message);
   options.team_sizes = std::move(sizes).value();
   return base::success();
 }
@@ -130,11 +125,11 @@ base::Status read_subjects(const BenchArguments& arguments, bench::Options& opti
   for (const std::string& name : arguments.collectives) {
     const auto subject = std::ranges::find(known, name, &bench::Subject::name);
     if (subject == known.end()) {
-      return argument_error(fmt::format("no collective to measure is named '{}': there are {}",
-                                        name, measured_names()));
+      return base::argument_error(fmt::format(
+          "no collective to measure is named '{}': there are {}", name, measured_names()));
     }
     if (subject->unequal && arguments.guidelines) {
-      return argument_error(
+      return base::argument_error(
           fmt::format("--guidelines: there is none for {}, with its unequal blocks", name));
     }
     options.subjects.push_back(*subject);
@@ -157,15 +152,16 @@ base::Status read_type_and_operator(const BenchArguments& arguments, bench::Opti
     for (int i = 0; i < static_cast<int>(arith::Type::int16_int32); ++i) {
       names.push_back(arith::type_name(static_cast<arith::Type>(i)));
     }
-    return argument_error(fmt::format("--type {} cannot be measured: there are {}", arguments.type,
-                                      fmt::join(names, ", ")));
+    return base::argument_error(fmt::format("--type {} cannot be measured: there are {}",
+                                            arguments.type, fmt::join(names, ", ")));
   }
   const auto op = arith::operator_from_name(arguments.op);
-  if (!op) return argument_error(fmt::format("--op: no operator is named '{}'", arguments.op));
+  if (!op)
+    return base::argument_error(fmt::format("--op: no operator is named '{}'", arguments.op));
   options.type = *type;
   options.op = *op;
   if (reduces(options) && !arith::fits(*op, *type)) {
-    return argument_error(
+    return base::argument_error(
         fmt::format("the operator {} is not defined on {}", arguments.op, arguments.type));
   }
   return base::success();
@@ -175,12 +171,13 @@ base::Status read_sizes(const BenchArguments& arguments, bench::Options& options
   std::string_view text = arguments.sizes;
   if (text.empty()) text = options.aim == bench::Aim::hot_spot ? kHotSpotSizes : kSizes;
   auto sizes = parse_number_list(text, Step::doubling, 0, kMostBytes);
-  if (!sizes) return argument_error("--sizes: " + sizes.error().message);
+  if (!sizes) return base::argument_error("--sizes: " + sizes.error().message);
   const auto element = static_cast<std::int64_t>(arith::type_size(options.type));
   for (const std::int64_t bytes : *sizes) {
     if (bytes % element == 0) continue;
-    return argument_error(fmt::format("--sizes: {} bytes are no whole number of {} ({} bytes each)",
-                                      bytes, arguments.type, element));
+    return base::argument_error(
+        fmt::format("--sizes: {} bytes are no whole number of {} ({} bytes each)", bytes,
+                    arguments.type, element));
   }
   options.sizes = std::move(sizes).value();
   return base::success();
@@ -213,7 +210,7 @@ base::Status try_to_write(std::string_view option, const std::string& path) {
   if (path.empty()) return base::success();
   std::FILE* file = std::fopen(path.c_str(), "ae");
   if (file == nullptr) {
-    return argument_error(
+    return base::argument_error(
         fmt::format("{}: cannot write '{}': {}", option, path, std::strerror(errno)));
   }
   std::fclose(file);
@@ -272,18 +269,19 @@ bool wants_progress(const bench::Options& options) {
 // Checks that only the process that starts the ranks can make.
 base::Status check_job(const BenchArguments& arguments, const bench::Options& options) {
   if (arguments.ranks == 0) {
-    return argument_error("-n is missing: say how many ranks, as in -n 2");
+    return base::argument_error("-n is missing: say how many ranks, as in -n 2");
   }
   if (arguments.options.root >= arguments.ranks) {
-    return argument_error(fmt::format("--root {} does not exist: the ranks are 0 to {}",
-                                      arguments.options.root, arguments.ranks - 1));
+    return base::argument_error(fmt::format("--root {} does not exist: the ranks are 0 to {}",
+                                            arguments.options.root, arguments.ranks - 1));
   }
   if (arguments.ranks < 2 && arguments.collectives == std::vector{std::string(kHotSpot)}) {
-    return argument_error("hot-spot needs at least 2 ranks: -n 2");
+    return base::argument_error("hot-spot needs at least 2 ranks: -n 2");
   }
   for (const std::int64_t size : options.team_sizes) {
     if (size <= arguments.ranks) continue;
-    return argument_error(fmt::format("--ranks {}: only {} are started", size, arguments.ranks));
+    return base::argument_error(
+        fmt::format("--ranks {}: only {} are started", size, arguments.ranks));
   }
   UNISONO_TRY(try_to_write("--json", arguments.options.json_path));
   return try_to_write("--picture", arguments.options.picture_path);
@@ -300,7 +298,7 @@ int compare_with_peers(const bench::Options& options, const CLI::App& command) {
        {"-n", "--type", "--op", "--root", "--format", "--method", "--iterations", "--warmup",
         "--guidelines", "--overlap", "--consistency", "--cpu", "--ranks", "--as-rank"}) {
     if (command.get_option(name)->count() == 0) continue;
-    return usage_error(argument_error(
+    return usage_error(base::argument_error(
         fmt::format("{} does not go with --peers, which compares the times of sums of float32; "
                     "--shapes says how many ranks",
                     name)));

@@ -23,7 +23,6 @@ namespace unisono::tools {
 namespace {
 
 // Enough for any machine that runs this; the work of a proof grows faster than the square of it.
-constexpr std::int64_t kMostRanks = 4096;
 constexpr std::int64_t kMostElements = 1 << 20;
 
 struct CheckOptions {

@@ -23,9 +23,6 @@
 namespace unisono::tools {
 namespace {
 
-constexpr int kMostRanks = 4096;
-constexpr std::int64_t kMostBytes = std::int64_t{1} << 40;
-
 struct ExplainOptions {
   std::string collective;
   int ranks = 0;
@@ -42,27 +39,23 @@ struct ExplainOptions {
   std::string format = "text";
 };
 
-base::Error argument_error(std::string message) {
-  return {base::Code::argument, std::move(message)};
-}
-
 base::Result<std::int64_t> read_count(const ExplainOptions& options,
                                       schedule::Collective collective, std::int64_t element_bytes) {
   if (collective == schedule::Collective::barrier) {
     if (options.count.empty()) return std::int64_t{0};
-    return argument_error("a barrier has no elements: leave -c out");
+    return base::argument_error("a barrier has no elements: leave -c out");
   }
   if (options.count.empty()) {
-    return argument_error("-c is missing: say how many elements, as in -c 1024");
+    return base::argument_error("-c is missing: say how many elements, as in -c 1024");
   }
   const auto count = base::parse_size(options.count);
   if (!count) {
-    return argument_error(fmt::format(
+    return base::argument_error(fmt::format(
         "-c: '{}' is no number: write 1000 or 4K (K, M, G are 1024 each)", options.count));
   }
   if (*count > kMostBytes / element_bytes) {
-    return argument_error(fmt::format("-c: {} elements of {} bytes are more than {}", *count,
-                                      element_bytes, base::format_size(kMostBytes)));
+    return base::argument_error(fmt::format("-c: {} elements of {} bytes are more than {}", *count,
+                                            element_bytes, base::format_size(kMostBytes)));
   }
   return *count;
 }
@@ -70,13 +63,13 @@ base::Result<std::int64_t> read_count(const ExplainOptions& options,
 base::Status read_operator(const ExplainOptions& options, arith::Type type, plan::Call& call) {
   if (!schedule::is_reduction(call.collective)) {
     if (!options.ordered) return base::success();
-    return argument_error(
+    return base::argument_error(
         fmt::format("--ordered: {} combines nothing", schedule::collective_name(call.collective)));
   }
   const auto op = arith::operator_from_name(options.op);
-  if (!op) return argument_error(fmt::format("-o: no operator is named '{}'", options.op));
+  if (!op) return base::argument_error(fmt::format("-o: no operator is named '{}'", options.op));
   if (!arith::fits(*op, type)) {
-    return argument_error(
+    return base::argument_error(
         fmt::format("the operator {} is not defined on {}", options.op, options.type));
   }
   call.op = static_cast<std::int32_t>(*op);
@@ -86,11 +79,11 @@ base::Status read_operator(const ExplainOptions& options, arith::Type type, plan
 
 base::Status read_root(const ExplainOptions& options, plan::Call& call) {
   if (options.root < 0 || options.root >= options.ranks) {
-    return argument_error(fmt::format("--root {} does not exist: the ranks are 0 to {}",
-                                      options.root, options.ranks - 1));
+    return base::argument_error(fmt::format("--root {} does not exist: the ranks are 0 to {}",
+                                            options.root, options.ranks - 1));
   }
   if (options.root != 0 && !schedule::is_rooted(call.collective)) {
-    return argument_error(
+    return base::argument_error(
         fmt::format("--root: {} has no root", schedule::collective_name(call.collective)));
   }
   call.root = options.root;
@@ -100,10 +93,10 @@ base::Status read_root(const ExplainOptions& options, plan::Call& call) {
 base::Result<plan::Call> read_call(const ExplainOptions& options) {
   const auto collective = schedule::collective_from_name(options.collective);
   if (!collective) {
-    return argument_error(select::explain_unknown_collective(options.collective));
+    return base::argument_error(select::explain_unknown_collective(options.collective));
   }
   const auto type = arith::type_from_name(options.type);
-  if (!type) return argument_error(fmt::format("-t: no type is named '{}'", options.type));
+  if (!type) return base::argument_error(fmt::format("-t: no type is named '{}'", options.type));
   plan::Call call;
   call.collective = *collective;
   call.type = static_cast<std::int32_t>(*type);

@@ -10,7 +10,6 @@
 
 #include <array>
 #include <cerrno>
-#include <cstring>
 
 #include "base/descriptor.hpp"
 #include "hosts/process_descriptor.hpp"
@@ -22,12 +21,8 @@ using base::Code;
 using base::Descriptor;
 using base::Error;
 
-constexpr int kNotFound = 127;  // the exit status of a shell
+constexpr int kShellNotFound = 127;  // the exit status of a shell
 constexpr int kNoNamespace = 126;
-
-Error failed(const char* what) {
-  return Error{Code::system, fmt::format("{}: {}", what, std::strerror(errno))};
-}
 
 // Runs in the child.
 [[noreturn]] void become(const char* program, const Descriptor& input, const Descriptor& output,
@@ -41,7 +36,7 @@ Error failed(const char* what) {
     _exit(kNoNamespace);
   }
   execlp(program, program, "-batch", "-", static_cast<char*>(nullptr));
-  _exit(kNotFound);
+  _exit(kShellNotFound);
 }
 
 // The first lines of the program's output, joined to one.
@@ -62,20 +57,20 @@ base::Status run_batch(const char* program, const std::string& commands, pid_t n
   if (commands.empty()) return base::success();
   const Descriptor input(memfd_create("commands", MFD_CLOEXEC));
   const Descriptor output(memfd_create("output", MFD_CLOEXEC));
-  if (!input.valid() || !output.valid()) return failed("memfd_create");
+  if (!input.valid() || !output.valid()) return base::system_error("memfd_create", errno);
   if (pwrite(input.get(), commands.data(), commands.size(), 0) !=
       static_cast<ssize_t>(commands.size())) {
-    return failed("write of a batch of commands");
+    return base::system_error("write of a batch of commands", errno);
   }
   const pid_t child = fork();
-  if (child < 0) return failed("fork");
+  if (child < 0) return base::system_error("fork", errno);
   if (child == 0) become(program, input, output, network_of);
   int status = 0;
   while (waitpid(child, &status, 0) < 0) {
-    if (errno != EINTR) return failed("waitpid");
+    if (errno != EINTR) return base::system_error("waitpid", errno);
   }
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return base::success();
-  if (WIFEXITED(status) && WEXITSTATUS(status) == kNotFound) {
+  if (WIFEXITED(status) && WEXITSTATUS(status) == kShellNotFound) {
     return Error{Code::unsupported,
                  fmt::format("{} is not there: install Debian's iproute2", program)};
   }

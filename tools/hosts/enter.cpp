@@ -36,10 +36,6 @@ constexpr int kNotExecutable = 126;
 constexpr int kNotFound = 127;
 constexpr int kSignalled = 128;
 
-Error failed(const std::string& what) {
-  return Error{Code::system, fmt::format("{}: {}", what, std::strerror(errno))};
-}
-
 // The target of a child's output; invalid: the caller's. Without input the child reads nothing.
 struct Streams {
   Descriptor output;
@@ -84,10 +80,10 @@ void die_with(const Descriptor& parent) {
 Result<pid_t> spawn(const HostEntry& host, const std::vector<std::string>& command,
                     const Streams& streams) {
   const Descriptor parent = open_process(getpid());
-  if (!parent.valid()) return failed("pidfd_open");
+  if (!parent.valid()) return base::system_error("pidfd_open", errno);
   std::fflush(nullptr);
   const pid_t child = fork();
-  if (child < 0) return failed("fork");
+  if (child < 0) return base::system_error("fork", errno);
   if (child == 0) become(host, command, streams, parent);
   return child;
 }
@@ -121,7 +117,7 @@ struct Stream {
 Status open_streams(const std::string& tag, std::vector<Stream>& streams, Streams& child) {
   for (const bool error : {false, true}) {
     std::array<int, 2> ends{};
-    if (pipe2(ends.data(), O_CLOEXEC) != 0) return failed("pipe");
+    if (pipe2(ends.data(), O_CLOEXEC) != 0) return base::system_error("pipe", errno);
     streams.push_back({Descriptor(ends[0]), error ? stderr : stdout, LineBuffer(tag, true)});
     (error ? child.error : child.output).reset(ends[1]);
   }
@@ -164,7 +160,7 @@ void forward_all(std::vector<Stream>& streams) {
 
 Status join_processes(const HostsRecord& record) {
   struct stat mine {};
-  if (stat("/proc/self/ns/pid", &mine) != 0) return failed("/proc/self/ns/pid");
+  if (stat("/proc/self/ns/pid", &mine) != 0) return base::system_error("/proc/self/ns/pid", errno);
   if (mine.st_ino == record.inside) return base::success();
   const Descriptor keeper = open_process(record.keeper);
   if (!keeper.valid() || setns(keeper.get(), CLONE_NEWPID) != 0) {
@@ -183,9 +179,9 @@ Status become_process_of(const HostEntry& host) {
   // A process that shares its working directory with another may not change its mounts.
   if (!holder.valid() || unshare(CLONE_FS) != 0 ||
       setns(holder.get(), CLONE_NEWNET | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWNS) != 0) {
-    return failed(fmt::format("cannot enter host {}", host.name));
+    return base::system_error(fmt::format("cannot enter host {}", host.name), errno);
   }
-  if (chdir(folder.c_str()) != 0) return failed(folder.string());
+  if (chdir(folder.c_str()) != 0) return base::system_error(folder.string(), errno);
   return base::success();
 }
 

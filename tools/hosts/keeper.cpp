@@ -33,10 +33,6 @@ using base::Error;
 using base::Result;
 using base::Status;
 
-Error failed(const char* what) {
-  return Error{Code::system, fmt::format("{}: {}", what, std::strerror(errno))};
-}
-
 // The descriptors of the caller that the keeper holds.
 struct Inheritance {
   Descriptor lock;    // of the set's file
@@ -93,7 +89,7 @@ Result<pid_t> outer_pid() {
   const ssize_t count = readlink("/proc/self", text.data(), text.size());
   pid_t pid = 0;
   if (count < 0 || std::from_chars(text.data(), text.data() + count, pid).ec != std::errc()) {
-    return failed("/proc/self");
+    return base::system_error("/proc/self", errno);
   }
   return pid;
 }
@@ -102,7 +98,8 @@ Status write_record(const HostsPlan& plan, const std::vector<pid_t>& pids, const
   HostsRecord record;
   UNISONO_ASSIGN(record.keeper, outer_pid());
   struct stat inside {};
-  if (stat("/proc/self/ns/pid", &inside) != 0) return failed("/proc/self/ns/pid");
+  if (stat("/proc/self/ns/pid", &inside) != 0)
+    return base::system_error("/proc/self/ns/pid", errno);
   record.inside = inside.st_ino;
   record.shape = plan.shape == HostsShape::tree ? "tree" : "star";
   record.rate = plan.rate_bits == 0 ? "none" : format_rate(plan.rate_bits);
@@ -112,7 +109,7 @@ Status write_record(const HostsPlan& plan, const std::vector<pid_t>& pids, const
   }
   const std::string text = format_record(record);
   if (pwrite(file.get(), text.data(), text.size(), 0) != static_cast<ssize_t>(text.size())) {
-    return failed("write of the record of the hosts");
+    return base::system_error("write of the record of the hosts", errno);
   }
   return base::success();
 }
@@ -190,13 +187,13 @@ Result<HostsRecord> make_hosts(const HostsPlan& plan, pid_t owner) {
   Inheritance mine;
   if (owner != 0) {
     mine.owner = open_process(owner);
-    if (!mine.owner.valid()) return failed(fmt::format("process {}", owner).c_str());
+    if (!mine.owner.valid()) return base::system_error(fmt::format("process {}", owner), errno);
   }
   UNISONO_ASSIGN(AnswerPipe answer, make_answer_pipe());
   mine.answer = std::move(answer.writing);
   UNISONO_ASSIGN(mine.lock, claim_hosts(plan.name));
   const pid_t child = fork();
-  if (child < 0) return failed("fork");
+  if (child < 0) return base::system_error("fork", errno);
   if (child == 0) {
     close_others(mine);
     start_keeper(plan, std::move(mine));

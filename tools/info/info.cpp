@@ -66,13 +66,13 @@ std::string algorithms_text() {
   return out;
 }
 
-struct Capability {
+struct NamedCapability {
   std::string_view name;
   std::string value;
   std::string_view meaning;
 };
 
-std::vector<Capability> capability_list(const transport::Capabilities& has) {
+std::vector<NamedCapability> capability_list(const transport::Capabilities& has) {
   const auto yes_no = [](bool value) { return std::string(value ? "yes" : "no"); };
   return {{"one-sided", yes_no(has.one_sided), "the target's processor takes no part in a put"},
           {"reliable", yes_no(has.reliable), "nothing is lost or doubled"},
@@ -98,7 +98,7 @@ std::string transports_text() {
   for (const transport::LocalRow& row : transport::local_rows()) {
     const transport::Capabilities has = row.capabilities();
     out += fmt::format("{}:\n", has.name);
-    for (const Capability& each : capability_list(has)) {
+    for (const NamedCapability& each : capability_list(has)) {
       out += fmt::format("  {}: {}\n", each.name, each.value);
     }
   }
@@ -119,7 +119,7 @@ std::string meanings() {
       "\n`unisono info --transports` prints these values as lines below the name. For a transport "
       "between\nhosts it prints what that carries, and what this machine has of it:\n\n"
       "| line | meaning |\n| --- | --- |\n";
-  for (const Capability& each : capability_list(transport::Capabilities())) {
+  for (const NamedCapability& each : capability_list(transport::Capabilities())) {
     out += fmt::format("| {} | {} |\n", each.name, each.meaning);
   }
   out += fmt::format("| between hosts | what it carries: {}; or {} |\n", kDatagramsCarry,
@@ -163,7 +163,7 @@ std::string transports_markdown() {
   for (const transport::LocalRow& row : transport::local_rows()) {
     const transport::Capabilities has = row.capabilities();
     rows += fmt::format("| {} |", has.name);
-    for (const Capability& each : capability_list(has)) {
+    for (const NamedCapability& each : capability_list(has)) {
       if (rows.find('\n') == std::string::npos) {
         heads += fmt::format(" {} |", each.name);
         rule += " --- |";

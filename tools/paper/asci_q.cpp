@@ -13,9 +13,9 @@
 namespace unisono::tools {
 namespace {
 
-constexpr int kNodes = 1024, kProcessesPerNode = 4;
-constexpr int kDegree = 4;  // the tree of the library on this network (nic-reduce, section 6.1)
-constexpr double kTolerancePercent = 25;
+constexpr int kAsciNodes = 1024, kProcessesPerNode = 4;
+constexpr int kAsciDegree = 4;  // the tree of the library on this network (nic-reduce, section 6.1)
+constexpr double kAsciTolerancePercent = 25;
 
 model::PathParameters* find(model::Machine& machine, model::Level level) {
   for (model::PathParameters& path : machine.paths) {
@@ -34,9 +34,9 @@ double hardware_barrier_us(const model::Machine& machine, double start_up_us) {
 
 base::Result<double> software_barrier_us(const model::Machine& machine) {
   Operation operation;
-  operation.shape = {schedule::Collective::barrier, kNodes};
+  operation.shape = {schedule::Collective::barrier, kAsciNodes};
   operation.algorithm = "gather-broadcast";
-  operation.parameters = {{kDegree, 0}};
+  operation.parameters = {{kAsciDegree, 0}};
   operation.work = {model::Engine::nic, arith::Type::byte, std::nullopt, true};
   return latency_us(machine, operation);
 }
@@ -52,10 +52,10 @@ base::Status add_barriers(Inputs& inputs, const model::Machine& machine, PaperRe
   const std::string place = "/asci-q/barrier_us_1024_nodes/";
   report.claims.push_back(
       {"hardware barrier, 1024 nodes", "us", inputs.published().at(place + "hardware"),
-       hardware_barrier_us(machine, start_up_ns(*nic, std::nullopt) / 1e3), kTolerancePercent});
+       hardware_barrier_us(machine, start_up_ns(*nic, std::nullopt) / 1e3), kAsciTolerancePercent});
   report.claims.push_back({"software barrier, 1024 nodes", "us",
                            inputs.published().at(place + "software_tree"), counted,
-                           kTolerancePercent});
+                           kAsciTolerancePercent});
   report.parameters.push_back(
       fmt::format("assumed, since data messages disagree: the NIC counts signals as events, which "
                   "cost its processor nothing. If "
@@ -87,10 +87,10 @@ base::Status add_broadcast(Inputs& inputs, const model::Machine& machine, PaperR
       "not say how long a part is";
   const std::string place = "/asci-q/broadcast_MBps_per_node_1024_nodes/";
   report.claims.push_back({"broadcast at the source, 1024 nodes", "MB/s",
-                           published.at(place + "at_source"), rate, kTolerancePercent, why});
+                           published.at(place + "at_source"), rate, kAsciTolerancePercent, why});
   report.claims.push_back({"broadcast, all nodes together", "GB/s",
-                           published.at(place + "aggregate_GBps"), rate * kNodes / 1e3,
-                           kTolerancePercent, why});
+                           published.at(place + "aggregate_GBps"), rate * kAsciNodes / 1e3,
+                           kAsciTolerancePercent, why});
   return base::success();
 }
 
@@ -108,7 +108,7 @@ base::Result<double> allreduce_us(model::Machine machine, int nodes, int per_nod
   operation.shape = {schedule::Collective::allreduce, nodes * per_node, 0, 1};
   operation.shape.hosts = topology::HostMap::of_labels(hosts);
   operation.algorithm = "gather-release";
-  operation.parameters = {{kDegree - 1, 0}};
+  operation.parameters = {{kAsciDegree - 1, 0}};
   operation.work = {model::Engine::any, arith::Type::float64, arith::Operator::sum, true};
   return latency_us(machine, operation);
 }
@@ -122,10 +122,10 @@ base::Status add_allreduce(Inputs& inputs, const model::Machine& machine, PaperR
                    return allreduce_us(machine, kAlcNodes, kAlcProcessesPerNode, value);
                  }));
   UNISONO_ASSIGN(const double simulated,
-                 allreduce_us(machine, kNodes, kProcessesPerNode, reception));
+                 allreduce_us(machine, kAsciNodes, kProcessesPerNode, reception));
   report.claims.push_back({"allreduce, 4096 processes", "us",
                            inputs.published().at("/asci-q/allreduce_us_largest/value"), simulated,
-                           kTolerancePercent});
+                           kAsciTolerancePercent});
   report.parameters.push_back(
       fmt::format("fitted: a process takes {:.1f} us to receive a message, system noise included. "
                   "Chosen by the {:.0f} us of the same library with 1812 processes on ALC "

@@ -21,7 +21,7 @@ using topology::fat_tree::Tree;
 
 constexpr double kMegabyte = 1 << 20;  // 400 million bytes/s are 382 of the paper's MB/s
 constexpr std::int64_t kBlock = 256 * 1024;
-constexpr double kTolerancePercent = 20;
+constexpr double kTreeTolerancePercent = 20;
 
 struct Strategy {
   const char* name;
@@ -152,7 +152,7 @@ base::Status add_table(Inputs& inputs, const Setting& setting, PaperReport& repo
       if (published[i] == 0) continue;
       UNISONO_ASSIGN(simulated[i], mean_bandwidth(setting, kStrategies[i], row));
       report.claims.push_back({fmt::format("{}: {}", name_of(row), kStrategies[i].name), "MB/s",
-                               published[i], simulated[i], kTolerancePercent});
+                               published[i], simulated[i], kTreeTolerancePercent});
     }
     add_orders(row, published, simulated, report);
   }
@@ -202,13 +202,13 @@ base::Status add_shifts(Inputs& inputs, const Setting& setting, PaperReport& rep
         (inputs.published().at(place + "0") + inputs.published().at(place + "1")) / 2;
     UNISONO_ASSIGN(const double peak, peak_of_shifts(staged, nodes));
     report.claims.push_back({fmt::format("{} nodes: cyclic shifts without congestion", nodes),
-                             "MB/s", middle, peak, kTolerancePercent});
+                             "MB/s", middle, peak, kTreeTolerancePercent});
   }
   UNISONO_ASSIGN(const double slow, peak_of_shifts(setting, 64));
   report.claims.push_back(
       {"cyclic shift from main memory", "MB/s",
        inputs.published().at("/fat-tree/cyclic_shift_peaks_MBps/from_main_memory"), slow,
-       kTolerancePercent});
+       kTreeTolerancePercent});
   return base::success();
 }
 

@@ -11,9 +11,9 @@
 namespace unisono::tools {
 namespace {
 
-constexpr int kNodes = 16;
+constexpr int kAllgatherNodes = 16;
 constexpr int kSmall = 4, kLarge = 4096;  // bytes; section 6.2, one packet each
-constexpr double kTolerancePercent = 25;
+constexpr double kAllgatherTolerancePercent = 25;
 
 struct Times {
   double host = 0, doubling = 0, broadcasts = 0;
@@ -31,13 +31,13 @@ double with_bus(double network_us, const model::Machine& machine, int bytes) {
   const double first = (path.latency.ns() + path.overhead.ns() + path.gap_per_byte.ns() * bytes +
                         path.reception.ns(bytes) + start_up_ns(path, std::nullopt)) /
                        1e3;
-  return std::max(network_us + block, first + kNodes * block);
+  return std::max(network_us + block, first + kAllgatherNodes * block);
 }
 
 base::Result<double> time_us(const model::Machine& machine, model::Engine engine,
                              std::string_view name, int bytes) {
   Operation operation;
-  operation.shape = {schedule::Collective::allgather, kNodes, 0, bytes};
+  operation.shape = {schedule::Collective::allgather, kAllgatherNodes, 0, bytes};
   operation.algorithm = name;
   operation.work = {engine, arith::Type::byte, std::nullopt, true};
   return latency_us(machine, operation);
@@ -71,12 +71,12 @@ base::Result<PaperReport> report_nic_allgather(Inputs& inputs) {
   report.claims.push_back(
       {"16 nodes, 4 KiB: concurrent broadcasting over the host", "x",
        inputs.published().at(place + "concurrent_broadcast_large"), large.host / large.broadcasts,
-       kTolerancePercent,
+       kAllgatherTolerancePercent,
        "the bus carries 30 blocks for the host and 16 for the NIC. The rest is in costs of GM that "
        "the paper does not publish"});
   report.claims.push_back({"16 nodes, 4 bytes: recursive doubling over the host", "x",
                            inputs.published().at(place + "recursive_doubling_small"),
-                           small.host / small.doubling, kTolerancePercent});
+                           small.host / small.doubling, kAllgatherTolerancePercent});
   report.orders = {
       {"4 bytes: NIC doubling before the host", 0, small.doubling < small.host},
       {"4 bytes: the host before NIC broadcasting", 0, small.host < small.broadcasts},

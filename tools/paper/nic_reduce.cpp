@@ -18,16 +18,16 @@
 namespace unisono::tools {
 namespace {
 
-constexpr int kNodes = 906, kDegree = 4;   // section 6.3
-constexpr int kNodesOfDistribution = 900;  // section 6.4
+constexpr int kReduceNodes = 906, kReduceDegree = 4;  // section 6.3
+constexpr int kNodesOfDistribution = 900;             // section 6.4
 // Fitted on the mean and the deviation of reductions by processes (add_consistency).
 constexpr double kNoisePeriodUs = 165000, kNoiseLengthUs = 135;
-constexpr double kTolerancePercent = 15, kWideTolerancePercent = 25, kNearlyBestPercent = 5;
+constexpr double kReduceTolerancePercent = 15, kWideTolerancePercent = 25, kNearlyBestPercent = 5;
 
 struct Case {
-  int nodes = kNodes;
+  int nodes = kReduceNodes;
   int count = 1;
-  int degree = kDegree;
+  int degree = kReduceDegree;
   int splits = 0;
   arith::Type type = arith::Type::float64;
 };
@@ -98,15 +98,16 @@ base::Status add_latencies(Inputs& inputs, const model::Machine& alc, double bar
   UNISONO_ASSIGN(double float64, reduction_us(alc, {}));
   int32 += barrier;
   float64 += barrier;
-  report.claims.push_back({"906 nodes, sum of int32", "us", latency(0), int32, kTolerancePercent});
   report.claims.push_back(
-      {"906 nodes, sum of float64", "us", latency(1), float64, kTolerancePercent});
+      {"906 nodes, sum of int32", "us", latency(0), int32, kReduceTolerancePercent});
+  report.claims.push_back(
+      {"906 nodes, sum of float64", "us", latency(1), float64, kReduceTolerancePercent});
   // Section 6.3 blames system noise for what two processes a node take longer, without a number.
   // A host that the noise delays cannot start the next reduction, so all wait. If detours are
   // longer than a reduction, they take a share of the time, whatever is reduced.
   const double stretch = latency(2) / int32;
-  report.claims.push_back(
-      {"1812 processes, sum of float64", "us", latency(3), float64 * stretch, kTolerancePercent});
+  report.claims.push_back({"1812 processes, sum of float64", "us", latency(3), float64 * stretch,
+                           kReduceTolerancePercent});
   // The host's processor adds either type in no time, so MPI takes as long for both.
   const double mpi = latency(2) * improvement(2);
   report.claims.push_back({"1812 processes, float64: MPI's time over the NIC's", "x",
@@ -164,7 +165,7 @@ class HostReduction {
     Operation operation;
     operation.shape = {schedule::Collective::allreduce, kNodesOfDistribution, 0, 1};
     operation.algorithm = "gather-release";
-    operation.parameters = {{kDegree - 1, 0}};
+    operation.parameters = {{kReduceDegree - 1, 0}};
     operation.work = {model::Engine::any, arith::Type::float64, arith::Operator::sum, true};
     return compile(machine, operation);
   }

@@ -13,7 +13,7 @@ namespace unisono::tools {
 namespace {
 
 constexpr int kFanIn = 7;  // section 4.4.2
-constexpr double kTolerancePercent = 25;
+constexpr double kMulticastTolerancePercent = 25;
 
 // An MPI message has its tags matched and is copied out of and into buffers of the library
 // (section 3.1). Half of the time passes at either end.
@@ -109,7 +109,7 @@ base::Status add_barriers(Inputs& inputs, const Cluster& one, const Cluster& two
   const auto add = [&](const char* what, const char* place, double simulated) {
     report.claims.push_back(
         {what, "x", inputs.published().at(std::string("/rdma-mcast/barrier_improvement/") + place),
-         simulated, kTolerancePercent});
+         simulated, kMulticastTolerancePercent});
   };
   add("barrier, 8 nodes: RDS over MPI", "cluster1_rds_8", eight.dissemination);
   add("barrier, 16 nodes: RGM over MPI", "powers_of_two_cluster2_rgm_16", sixteen.multicast);
@@ -171,7 +171,7 @@ base::Status add_allreduces(Inputs& inputs, const Cluster& one, const Cluster& t
   const auto add = [&](const char* what, const char* unit, const char* place, double simulated) {
     report.claims.push_back({what, unit,
                              inputs.published().at(std::string("/rdma-mcast/allreduce/") + place),
-                             simulated, kTolerancePercent, why});
+                             simulated, kMulticastTolerancePercent, why});
   };
   add("allreduce, 2 nodes, 1 integer", "us", "one_int_two_nodes_us", two_nodes);
   add("allreduce, 8 nodes, 256 integers: RPE over MPI-PE", "x", "rpe_over_mpi_pe_256_ints_cluster1",

@@ -15,8 +15,6 @@ namespace {
 
 using base::Error;
 
-Error argument_error(std::string message) { return {base::Code::argument, std::move(message)}; }
-
 auto key_of(const ProfileRow& row) {
   const profile::Kind& kind = row.kind;
   return std::tuple(kind.collective, row.form, kind.op, kind.type, kind.bytes_class, kind.ranks,
@@ -29,12 +27,12 @@ base::Status check(const std::vector<RankFile>& files) {
     const RankFile& one = files[i - 1];
     const RankFile& other = files[i];
     if (one.origin.job != other.origin.job || one.origin.ranks != other.origin.ranks) {
-      return argument_error(fmt::format("{} is of the job {} of {} ranks, {} of the job {} of {}",
-                                        one.file, one.origin.job, one.origin.ranks, other.file,
-                                        other.origin.job, other.origin.ranks));
+      return base::argument_error(fmt::format(
+          "{} is of the job {} of {} ranks, {} of the job {} of {}", one.file, one.origin.job,
+          one.origin.ranks, other.file, other.origin.job, other.origin.ranks));
     }
     if (one.origin.rank == other.origin.rank) {
-      return argument_error(
+      return base::argument_error(
           fmt::format("{} and {} are both of rank {}", one.file, other.file, one.origin.rank));
     }
   }
@@ -74,7 +72,7 @@ void sort_by_time(std::vector<ProfileRow>& rows) {
 }
 
 base::Result<MergedProfile> merge_profiles(std::vector<RankFile> files) {
-  if (files.empty()) return argument_error("no file is given");
+  if (files.empty()) return base::argument_error("no file is given");
   std::ranges::sort(files, {}, [](const RankFile& each) {
     return std::tuple(each.origin.rank, std::string_view(each.file));
   });

@@ -12,7 +12,7 @@
 namespace unisono::tools {
 namespace {
 
-using json = nlohmann::ordered_json;
+using nlohmann::ordered_json;
 using Totals = profile::Series::Totals;
 
 double mean(std::int64_t sum, std::int64_t calls) {
@@ -32,7 +32,7 @@ std::string bytes_of(const Totals& totals) {
   return fmt::format("{}-{}", totals.least_bytes, totals.most_bytes);
 }
 
-std::string name_of(const ProfileRow& row) {
+std::string collective_of(const ProfileRow& row) {
   return row.kind.collective + (row.form == profile::Form::started ? " (started)" : "");
 }
 
@@ -54,8 +54,8 @@ std::string line_of(const ProfileRow& row, double all_ns) {
       "{:>5.1f}% {:>10.2f}  {:<22} {:<8} {:<12} {:>17} {:>6} {:>9} {:>9} {:>9} {:>9} {:>9} {:>7}  "
       "{}\n",
       all_ns == 0 ? 0.0 : 100 * static_cast<double>(totals.ns) / all_ns,
-      static_cast<double>(totals.ns) / 1e6, name_of(row), dash(row.kind.op), dash(row.kind.type),
-      bytes_of(totals), ranks, totals.calls, us(mean_ns),
+      static_cast<double>(totals.ns) / 1e6, collective_of(row), dash(row.kind.op),
+      dash(row.kind.type), bytes_of(totals), ranks, totals.calls, us(mean_ns),
       us(static_cast<double>(percentile_ns(totals, 0.5))),
       us(static_cast<double>(percentile_ns(totals, 0.99))), predicted ? us(*predicted) : "-",
       row.form == profile::Form::started || !row.kind.reason.empty()
@@ -65,27 +65,27 @@ std::string line_of(const ProfileRow& row, double all_ns) {
       way_of(row.kind));
 }
 
-json json_of(const ProfileRow& row) {
+ordered_json json_of(const ProfileRow& row) {
   const profile::Kind& kind = row.kind;
   const Totals& totals = row.totals;
-  json out;
+  ordered_json out;
   out["collective"] = kind.collective;
   out["form"] = form_name(row.form);
-  out["operator"] = kind.op.empty() ? json(nullptr) : json(kind.op);
-  out["type"] = kind.type.empty() ? json(nullptr) : json(kind.type);
+  out["operator"] = kind.op.empty() ? ordered_json(nullptr) : ordered_json(kind.op);
+  out["type"] = kind.type.empty() ? ordered_json(nullptr) : ordered_json(kind.type);
   out["size_class"] = kind.bytes_class;
   out["ranks"] = kind.ranks;
   out["hosts"] = kind.hosts;
-  out["algorithm"] = kind.algorithm.empty() ? json(nullptr) : json(kind.algorithm);
+  out["algorithm"] = kind.algorithm.empty() ? ordered_json(nullptr) : ordered_json(kind.algorithm);
   out["engine"] = kind.engine;
-  out["reason"] = kind.reason.empty() ? json(nullptr) : json(kind.reason);
+  out["reason"] = kind.reason.empty() ? ordered_json(nullptr) : ordered_json(kind.reason);
   out["calls"] = totals.calls;
   out["bytes"] = {{"least", totals.least_bytes},
                   {"mean", mean(totals.bytes, totals.calls)},
                   {"most", totals.most_bytes},
                   {"sum", totals.bytes}};
   const auto predicted = predicted_ns(totals);
-  out["predicted_ns"] = predicted ? json(*predicted) : json(nullptr);
+  out["predicted_ns"] = predicted ? ordered_json(*predicted) : ordered_json(nullptr);
   out["measured_ns"] = {{"sum", totals.ns},
                         {"mean", mean(totals.ns, totals.calls)},
                         {"least", totals.least_ns},
@@ -93,8 +93,8 @@ json json_of(const ProfileRow& row) {
                         {"p99", percentile_ns(totals, 0.99)},
                         {"most", totals.most_ns}};
   const bool is_known = row.form == profile::Form::blocking && kind.reason.empty();
-  out["waited_calls"] = is_known ? json(totals.waits) : json(nullptr);
-  out["waited_ns"] = is_known ? json(totals.waited_ns) : json(nullptr);
+  out["waited_calls"] = is_known ? ordered_json(totals.waits) : ordered_json(nullptr);
+  out["waited_ns"] = is_known ? ordered_json(totals.waited_ns) : ordered_json(nullptr);
   return out;
 }
 
@@ -114,28 +114,28 @@ std::string profile_table(const std::vector<ProfileRow>& rows, std::size_t most)
 }
 
 std::string profile_json(const MergedProfile& profile) {
-  json out;
+  ordered_json out;
   out["schema"] = "unisono-profile";
   out["version"] = 1;
   out["job_ranks"] = profile.job_ranks;
   out["left_out"] = profile.left_out;
   out["unfinished"] = profile.unfinished;
   out["learned"] = profile.learned;
-  out["rows"] = json::array();
+  out["rows"] = ordered_json::array();
   for (const ProfileRow& row : profile.rows) out["rows"].push_back(json_of(row));
-  out["ranks"] = json::array();
+  out["ranks"] = ordered_json::array();
   for (const RankFile& each : profile.ranks) {
     std::vector<ProfileRow> rows = each.rows;
     sort_by_time(rows);
-    json of_rank;
+    ordered_json of_rank;
     of_rank["rank"] = each.origin.rank;
     of_rank["host"] = each.host;
     of_rank["machine"] = each.origin.machine;
-    of_rank["rows"] = json::array();
+    of_rank["rows"] = ordered_json::array();
     for (const ProfileRow& row : rows) of_rank["rows"].push_back(json_of(row));
     out["ranks"].push_back(of_rank);
   }
-  return out.dump(1, ' ', false, json::error_handler_t::replace) + "\n";
+  return out.dump(1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace unisono::tools

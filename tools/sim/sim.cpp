@@ -127,9 +127,9 @@ base::Result<Case> find_case(const SimOptions& options) {
   }
   UNISONO_ASSIGN(result.row, find_row(options.algorithm));
   UNISONO_ASSIGN(result.machine, model::read_machine_file(options.machine));
-  constexpr std::int64_t kMostRanks = 1 << 24;  // a gigabyte of ranks
+  constexpr std::int64_t kMostSimulated = 1 << 24;  // a gigabyte of ranks
   const auto ranks = base::parse_size(options.ranks);
-  if (!ranks || *ranks < 1 || *ranks > kMostRanks) {
+  if (!ranks || *ranks < 1 || *ranks > kMostSimulated) {
     return usage(fmt::format("-n: '{}' is not a number of ranks from 1 to 16M", options.ranks));
   }
   constexpr std::int64_t kMostElements = std::int64_t{1} << 40;

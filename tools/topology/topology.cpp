@@ -63,7 +63,6 @@ base::Result<const algorithm::Algorithm*> find_schedule(const std::string& name)
 
 base::Result<Loads> find_loads(const TopologyOptions& options, const Placement& placement) {
   // All schedules of the set are in memory at once, and a direct one has P^2 messages.
-  constexpr int kMostRanks = 4096;
   if (placement.ranks() > kMostRanks) {
     return base::Error{base::Code::resources,
                        fmt::format("--schedule is for at most {} ranks, here "

@@ -10,7 +10,7 @@ namespace unisono::sim {
 namespace {
 
 // The version of the schema that has these fields.
-constexpr std::string_view kSchema = "0.0.4";
+constexpr std::string_view kChakraSchema = "0.0.4";
 // Numbers of et_def.proto.
 constexpr unsigned kVersion = 1;  // of GlobalMetadata
 constexpr unsigned kId = 1, kName = 2, kType = 3, kDataDependencies = 5, kDuration = 7,
@@ -90,7 +90,7 @@ void append_message(Message& file, const std::string& message) {
 
 std::string chakra_trace(const ProgramSet& programs, int rank) {
   Message file;
-  append_message(file, Message().bytes(kVersion, kSchema).text());
+  append_message(file, Message().bytes(kVersion, kChakraSchema).text());
   std::uint64_t id = 0;
   for (const Step& step : programs.steps(programs.program(rank))) {
     append_message(file, node(programs, rank, step, id++));

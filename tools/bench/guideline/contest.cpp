@@ -12,12 +12,12 @@ namespace {
 
 constexpr int kRounds = 5;  // in each, a block of calls of the left and one of the right side
 constexpr std::int64_t kFewestCalls = 3;  // in a block
-constexpr std::int64_t kMostCalls = 20'000;
-constexpr double kWarmupShare = 0.05;  // share of a side's time
+constexpr std::int64_t kMostContestCalls = 20'000;
+constexpr double kContestWarmupShare = 0.05;  // share of a side's time
 
 std::int64_t block_of(const Options& options, double fitting) {
   if (options.iterations > 0) return (options.iterations + kRounds - 1) / kRounds;
-  return std::clamp(static_cast<std::int64_t>(fitting), kFewestCalls, kMostCalls);
+  return std::clamp(static_cast<std::int64_t>(fitting), kFewestCalls, kMostContestCalls);
 }
 
 }  // namespace
@@ -46,8 +46,8 @@ class Arena::Player {
       UNISONO_TRY(play(calls));
       const double elapsed_ns = std::max(1.0, static_cast<double>(base::now_ns() - start));
       const double fitting = share_ns / kRounds / elapsed_ns * static_cast<double>(calls);
-      const bool known =
-          options.warmup >= 0 || calls >= kMostCalls || elapsed_ns >= share_ns * kWarmupShare;
+      const bool known = options.warmup >= 0 || calls >= kMostContestCalls ||
+                         elapsed_ns >= share_ns * kContestWarmupShare;
       // Rank 0 says how many, or 0: not known well enough yet.
       UNISONO_ASSIGN(block_, agree(place_, known ? block_of(options, fitting) : 0));
       if (block_ > 0) break;

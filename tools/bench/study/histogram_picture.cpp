@@ -8,7 +8,7 @@
 namespace unisono::tools::bench {
 namespace {
 
-constexpr double kWidth = 640;
+constexpr double kPictureWidth = 640;
 constexpr double kPanel = 200;  // high
 constexpr double kLeft = 20;
 constexpr double kRight = 20;
@@ -21,7 +21,8 @@ std::string draw(const Panel& panel, double top) {
   const Histogram& histogram = panel.histogram;
   const double base = top + kPanel - kBottom;
   const double high = kPanel - kTop - kBottom;
-  const double wide = (kWidth - kLeft - kRight) / static_cast<double>(histogram.counts.size());
+  const double wide =
+      (kPictureWidth - kLeft - kRight) / static_cast<double>(histogram.counts.size());
   const auto most =
       static_cast<double>(std::max<std::int64_t>(1, std::ranges::max(histogram.counts)));
   std::string svg = fmt::format("<text x='{}' y='{}'>{}</text>\n", kLeft, top + 18, panel.title);
@@ -30,14 +31,14 @@ std::string draw(const Panel& panel, double top) {
     svg += fmt::format("<rect x='{:.1f}' y='{:.1f}' width='{:.1f}' height='{:.1f}'/>\n",
                        kLeft + static_cast<double>(i) * wide, base - bar, wide - 1, bar);
   }
-  svg += fmt::format("<path d='M{} {}H{}'/>\n", kLeft, base, kWidth - kRight);
+  svg += fmt::format("<path d='M{} {}H{}'/>\n", kLeft, base, kPictureWidth - kRight);
   for (int mark = 0; mark < kMarks; ++mark) {
     const double share = static_cast<double>(mark) / (kMarks - 1);
     const double us =
         histogram.from + histogram.bin * static_cast<double>(histogram.counts.size()) * share;
     const char* anchor = mark == 0 ? "start" : mark + 1 == kMarks ? "end" : "middle";
     svg += fmt::format("<text x='{:.1f}' y='{}' text-anchor='{}'>{:.2f} us</text>\n",
-                       kLeft + share * (kWidth - kLeft - kRight), base + 18, anchor, us);
+                       kLeft + share * (kPictureWidth - kLeft - kRight), base + 18, anchor, us);
   }
   return svg;
 }
@@ -51,7 +52,7 @@ std::string histogram_picture(const std::vector<Panel>& panels) {
       "font-family='sans-serif' font-size='12'>\n"
       "<style>rect{{fill:#c02020}} path{{stroke:#444}} text{{fill:#222}}</style>\n"
       "<g><rect width='100%' height='100%' style='fill:#fff'/></g>\n",
-      kWidth, height);
+      kPictureWidth, height);
   double top = 0;
   for (const Panel& panel : panels) {
     svg += draw(panel, top);

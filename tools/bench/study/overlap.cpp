@@ -10,7 +10,7 @@
 namespace unisono::tools::bench {
 namespace {
 
-constexpr std::int64_t kTrialCalls = 8;
+constexpr std::int64_t kOverlapTrialCalls = 8;
 constexpr std::int64_t kTrialShare = 5;  // rounds for each further trial call
 constexpr std::int64_t kFewestRounds = 5;
 constexpr std::int64_t kMostRounds = 100'000;
@@ -112,7 +112,7 @@ base::Status OverlapMeasurer::turn(Turns& turns, bool communicates, std::int64_t
 base::Status OverlapMeasurer::choose_work() {
   Turns first;
   const std::int64_t trials =
-      options_.warmup >= 0 ? std::max<std::int64_t>(options_.warmup, 1) : kTrialCalls;
+      options_.warmup >= 0 ? std::max<std::int64_t>(options_.warmup, 1) : kOverlapTrialCalls;
   const std::int64_t start_ns = base::now_ns();
   for (std::int64_t i = 0; i < trials; ++i) UNISONO_TRY(turn(first, true, 0));
   const double turn_ns =

@@ -13,7 +13,7 @@ namespace {
 
 using schedule::Collective;
 
-constexpr int kWidth = 11;  // of a column
+constexpr int kColumnWidth = 11;  // of a column
 
 bool is_barrier(const Subject& subject) { return subject.collective == Collective::barrier; }
 
@@ -66,7 +66,7 @@ void StudyReport::print_heading(const Subject& subject) {
   std::string line =
       fmt::format("\n# {}\n# {:>5}{:>10}", heading, "ranks", is_barrier(subject) ? "" : "size");
   for (const Column& column : study_.columns) {
-    line += fmt::format("{:>{}}", column.heading, kWidth);
+    line += fmt::format("{:>{}}", column.heading, kColumnWidth);
   }
   print_line(line + fmt::format("{:>7}  {}", "wrong", "algorithm"));
 }
@@ -76,7 +76,7 @@ void StudyReport::print_finding(const StudyLine& line, const Finding& finding) {
   std::string text = fmt::format("{:>7}{:>10}", line.ranks,
                                  is_barrier(line.subject) ? "" : std::to_string(line.bytes));
   for (std::size_t i = 0; i < study_.columns.size(); ++i) {
-    text += fmt::format("{:{}.{}f}", finding.values[i], kWidth, study_.columns[i].decimals);
+    text += fmt::format("{:{}.{}f}", finding.values[i], kColumnWidth, study_.columns[i].decimals);
   }
   print_line(text + fmt::format("{:>7}  {} {}", finding.wrong, line.algorithm, line.engine));
 }
