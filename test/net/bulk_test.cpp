@@ -189,6 +189,8 @@ constexpr const char* kSwallowReceived =
     "ip rule add pref 10 lookup local && ip rule del pref 0 && "
     "ip rule add pref 5 iif eth0 ipproto tcp blackhole";
 
+std::string stalled() { return std::string("have not moved for ") + kDetectTimeout; }
+
 // Rank 2 has a host of its own; there `swallow` is called after some long messages. `reason`: what
 // the rank that notices it logs.
 void expect_stall_to_end(const TestHosts& hosts, int messages, const char* swallow,
@@ -222,7 +224,7 @@ void expect_stall_to_end(const TestHosts& hosts, int messages, const char* swall
 TEST_P(HostsBulk, ATransferThatStallsThoughDatagramsPassIsALoss) {
   const bool is_tcp = GetParam() == "tcp";
   expect_stall_to_end(hosts_, 3, kSwallowSent,
-                      is_tcp ? "broke with bytes that it may lack" : "have not moved for 1s");
+                      is_tcp ? "broke with bytes that it may lack" : stalled());
 }
 
 // Shorter than the time after which a rank is lost.
@@ -250,7 +252,7 @@ TEST_F(HostsTcp, StreamsGoOnAfterAnOutage) {
 
 // libfabric says again and again that it has no room yet.
 TEST_F(HostsOfi, AConnectionThatIsNeverMadeIsALoss) {
-  expect_stall_to_end(hosts_, 0, kSwallowReceived, "have not moved for 1s");
+  expect_stall_to_end(hosts_, 0, kSwallowReceived, stalled());
 }
 
 // All ranks start with `cripple` called on one. Those that insist on the carrier get the error.

@@ -25,6 +25,7 @@
 #include "harness/all_results.hpp"
 #include "harness/hosts.hpp"
 #include "harness/outcome.hpp"
+#include "harness/scale.hpp"
 #include "nic/harness/kernel_objects.hpp"
 #include "nic/loader/device.hpp"
 #include "nic/service/client.hpp"
@@ -160,7 +161,8 @@ class NicJob : public testing::Test {
         setenv("UNISONO_RENDEZVOUS", "tcp:10.77.0.1:7000", 1);
         setenv("UNISONO_JOB_KEY", "the key of this test job", 1);
         setenv("UNISONO_START_TIMEOUT", "300s", 1);  // a busy machine is no reason to go without
-        setenv("UNISONO_DETECT_TIMEOUT_HOSTS", "1s", 1);  // a test of a loss waits for it
+        // A test of a loss waits for it; ranks that live are silent for a second under a sanitizer.
+        setenv("UNISONO_DETECT_TIMEOUT_HOSTS", kSanitized ? "4s" : "1s", 1);
         setenv("UNISONO_NIC_SOCKET", path(host).c_str(), 1);
         setenv("UNISONO_NIC_ROOTED", "on", 1);
         for (const auto& [name, value] : environment_) setenv(name.c_str(), value.c_str(), 1);

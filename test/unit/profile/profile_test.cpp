@@ -18,6 +18,7 @@
 #include <thread>
 #include <vector>
 
+#include "harness/scale.hpp"
 #include "harness/temporary_folder.hpp"
 #include "profile/histogram.hpp"
 #include "profile/series.hpp"
@@ -233,6 +234,9 @@ TEST(Profile, ExitWritesTheFile) {
 
 // The thread that saves the parent's is not in the child.
 TEST(Profile, AChildOfForkMayJoinAJobOfItsOwn) {
+  if (harness::kThreadSanitizer) {
+    GTEST_SKIP() << "the thread sanitizer ends a child of fork() that starts a thread";
+  }
   const test::TemporaryFolder folder;
   const Origin origin{.rank = 0, .ranks = 1, .job = "j", .machine = "m"};
   join_profile(folder.path() + "/parent", origin);
