@@ -13,6 +13,9 @@ candidates. So other load on the machine affects all of them alike. A figure is 
 medians that the jobs report: a machine may move its cores apart for seconds, and a job that meets
 that takes up to twice as long.
 
+Calls in a row and single ones have different bests: in a row, the ranks of a rooted collective run
+ahead of each other, and what counts is the work of the busiest rank. --method says which are timed.
+
 With --candidates FILE, the explanations are kept in a file. Then a later run that finds the file
 there only measures.
 
@@ -185,8 +188,8 @@ class Measured:
 
     def results(self, runner, cells, settings, more=()):
         words = list(dict.fromkeys(cell["collective"] for cell in cells))
-        words += ["--format", "json", "--method", "loop", "--seconds", self.arguments.seconds,
-                  *more]
+        words += ["--format", "json", "--method", self.arguments.method,
+                  "--seconds", self.arguments.seconds, *more]
         sizes = dict.fromkeys(str(cell["size"]) for cell in cells if cell["size"])
         if sizes:
             words += ["--sizes", ",".join(sizes)]
@@ -199,6 +202,9 @@ class Measured:
         self.machine = report.get("machine")
         return report["results"]
 
+    def time_of(self, result):
+        return result[self.arguments.method]["median_us"]
+
     def measure_turn(self, runner, cells, turn):
         rules, names = rules_for(cells, turn)
         for result in self.results(runner, cells, {"UNISONO_ALGORITHM": rules}):
@@ -208,14 +214,14 @@ class Measured:
                 name = result["algorithm"]
                 print(f"# {self.shape.text}: {cell[0]} of {cell[1]} bytes took "
                       f"{result['algorithm']}, as {names[cell]} is not legal in a job")
-            self.samples.setdefault((*cell, name), []).append(result["loop"]["median_us"])
+            self.samples.setdefault((*cell, name), []).append(self.time_of(result))
 
     def measure_learned(self, runner, cells):
         settings = {"UNISONO_LEARN": "on"}
         more = ["--warmup", self.arguments.learn]
         for result in self.results(runner, cells, settings, more):
             self.learned.setdefault((result["collective"], result["size"]), []).append(
-                result["loop"]["median_us"])
+                self.time_of(result))
 
     def measure_all(self, runner, repetition, note):
         """Once every candidate of every cell."""
@@ -273,7 +279,8 @@ class Measured:
         if key in self.learned:
             learned = min(self.learned[key])
             regret["learned"] = learned / min(least, learned)
-        return {**cell, "candidates": candidates, "best": best, "regret": regret,
+        return {**cell, "method": self.arguments.method, "candidates": candidates, "best": best,
+                "regret": regret,
                 **({"not_in_finals": others} if others else {})}
 
 
@@ -320,6 +327,8 @@ def parse_arguments():
     parser.add_argument("--most-bytes", type=int, default=1 << 24, metavar="BYTES",
                         help="no blocks of which all ranks' together are longer [16 MiB]")
     parser.add_argument("--repeat", type=int, default=5)
+    parser.add_argument("--method", choices=["loop", "single"], default="loop",
+                        help="time calls in a row, or single ones after a barrier [loop]")
     parser.add_argument("--seconds", type=float, default=0.1, help="of each measurement")
     parser.add_argument("--most", type=int, default=3,
                         help="measure so many of the cheapest candidates, beside one of each row")
