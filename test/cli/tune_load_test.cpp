@@ -68,6 +68,16 @@ TEST(Disturbance, IsTheTimeOfOtherProgramsBeyondALimit) {
             "the host of this virtual machine took 30 % of the processor time, at most 10 % may");
 }
 
+// The host has to wake a processor that slept.
+TEST(Disturbance, IsNotALittleMoreOfStolenTimeIfSamplesAgree) {
+  const std::vector<double> agree = {0.1, 0.1, 0.4}, differ = {0.1, 0.3, 0.4};
+  EXPECT_EQ(why_disturbed(kBegin, after(12, 12, 4), 2, agree), "");
+  EXPECT_EQ(why_disturbed(kBegin, after(12, 12, 4), 2, differ),
+            "the host of this virtual machine took 20 % of the processor time, at most 10 % may");
+  EXPECT_EQ(why_disturbed(kBegin, after(12, 12, 6), 2, agree),
+            "the host of this virtual machine took 30 % of the processor time, at most 25 % may");
+}
+
 TEST(Disturbance, IsTheSpreadOfMostSamples) {
   const std::vector<double> one_of_many = {0.1, 0.2, 5, 0.1, 0.1};
   EXPECT_EQ(why_disturbed(kBegin, after(20, 20), 2, one_of_many), "");

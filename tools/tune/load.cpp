@@ -36,6 +36,13 @@ std::optional<std::size_t> core_of(const std::string& name) {
   return core;
 }
 
+std::optional<double> median(std::span<const double> values) {
+  if (values.empty()) return std::nullopt;
+  std::vector<double> sorted(values.begin(), values.end());
+  std::ranges::sort(sorted);
+  return sorted[sorted.size() / 2];
+}
+
 }  // namespace
 
 std::optional<CoreTimes> parse_core_times(std::string_view text, const topology::UsableCores& cores,
@@ -81,6 +88,7 @@ Moment moment_now() {
 std::string why_disturbed(const Moment& begin, const Moment& end, int cores,
                           std::span<const double> spreads) {
   const double all_s = (end.wall_s - begin.wall_s) * cores;
+  const std::optional<double> spread = median(spreads);
   if (begin.cores && end.cores && all_s > 0) {
     const double own_s = end.own_s - begin.own_s;
     const double foreign = (end.cores->busy_s - begin.cores->busy_s - own_s) / all_s;
@@ -89,20 +97,18 @@ std::string why_disturbed(const Moment& begin, const Moment& end, int cores,
                          100 * foreign, 100 * kMostForeign);
     }
     const double stolen = (end.cores->stolen_s - begin.cores->stolen_s) / all_s;
-    if (stolen > kMostForeign) {
+    const bool agree = spread && *spread <= kMostSpreadOfStolen;
+    const double most_stolen = agree ? kMostStolen : kMostForeign;
+    if (stolen > most_stolen) {
       return fmt::format(
           "the host of this virtual machine took {:.0f} % of the processor time, at most {:.0f} % "
           "may",
-          100 * stolen, 100 * kMostForeign);
+          100 * stolen, 100 * most_stolen);
     }
   }
-  if (spreads.empty()) return {};
-  std::vector<double> sorted(spreads.begin(), spreads.end());
-  std::ranges::sort(sorted);
-  const double median = sorted[sorted.size() / 2];
-  if (median <= kMostSpread) return {};
+  if (!spread || *spread <= kMostSpread) return {};
   return fmt::format("repetitions deviate by {:.0f} % in the median, at most {:.0f} % may",
-                     100 * median, 100 * kMostSpread);
+                     100 * *spread, 100 * kMostSpread);
 }
 
 }  // namespace unisono::tools::tune

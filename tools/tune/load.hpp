@@ -34,6 +34,9 @@ Moment moment_now();
 
 // The limits: shares of the usable cores' time, and of a sample's time.
 inline constexpr double kMostForeign = 0.1, kMostSpread = 0.5;
+// A virtual processor that sleeps is woken by its host, and the time that this takes is counted as
+// stolen, too. So parts of the measurement that sleep may have more, if their samples agree.
+inline constexpr double kMostStolen = 0.25, kMostSpreadOfStolen = 0.2;
 
 // Why the times between two moments are not of this process alone; empty: nothing says so.
 // `spreads` are those of the samples in between: half their range over their median.

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tune/memory_probes.hpp"
 
+#include <linux/futex.h>
 #include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstddef>
@@ -15,15 +18,22 @@
 namespace unisono::tools::tune {
 namespace {
 
-using Flag = std::atomic<std::int64_t>;
+using Flag = std::atomic<std::int32_t>;  // a futex
+
+// Not those of std::atomic: they spin for a while first, so that a partner that is quick enough
+// would never sleep.
+void sleep_while(Flag& flag, std::int32_t value) {
+  syscall(SYS_futex, &flag, FUTEX_WAIT_PRIVATE, value, nullptr, nullptr, 0);
+}
+void wake(Flag& flag) { syscall(SYS_futex, &flag, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0); }
 
 // As the library waits: spinning, then yielding, so that threads on one core make progress.
 constexpr int kSpins = 2000;
 
 // Whether the flag came; false if it was told to stop.
-bool await(const Flag& flag, std::int64_t value, int spins) {
+bool await(const Flag& flag, std::int32_t value, int spins) {
   for (int i = 0;; ++i) {
-    const std::int64_t now = flag.load(std::memory_order_acquire);
+    const std::int32_t now = flag.load(std::memory_order_acquire);
     if (now == value) return true;
     if (now < 0) return false;
     if (i >= spins) sched_yield();
@@ -63,22 +73,22 @@ class Partner {
   }
 
  private:
-  void post(Flag& flag, std::int64_t value) const {
+  void post(Flag& flag, std::int32_t value) const {
     flag.store(value, std::memory_order_release);
-    if (sleeps_) flag.notify_one();
+    if (sleeps_) wake(flag);
   }
-  bool see(Flag& flag, std::int64_t value) const {
+  bool see(Flag& flag, std::int32_t value) const {
     if (!sleeps_) return await(flag, value, spins_);
     for (;;) {
-      const std::int64_t now = flag.load(std::memory_order_acquire);
+      const std::int32_t now = flag.load(std::memory_order_acquire);
       if (now == value) return true;
       if (now < 0) return false;
-      flag.wait(now, std::memory_order_acquire);
+      sleep_while(flag, now);
     }
   }
   void answer() {
     std::vector<std::byte> own(bytes_);
-    for (std::int64_t number = 1; see(to_, number); ++number) {
+    for (std::int32_t number = 1; see(to_, number); ++number) {
       std::memcpy(own.data(), there_.data(), bytes_);
       std::memcpy(back_.data(), own.data(), bytes_);
       post(from_, number);
@@ -91,7 +101,7 @@ class Partner {
   std::vector<std::byte> there_, back_, own_;
   alignas(64) Flag to_{0};
   alignas(64) Flag from_{0};
-  std::int64_t number_ = 0;
+  std::int32_t number_ = 0;
   cpu_set_t usable_;
   BoundThread bound_;
   std::thread thread_;
@@ -112,7 +122,7 @@ Sample sending(std::int64_t bytes, std::int64_t budget_ns) {
   return sample(budget_ns, [&](std::int64_t calls) {
     for (std::int64_t i = 0; i < calls; ++i) {
       std::memcpy(to.data(), from.data(), from.size());
-      flag.store(i, std::memory_order_release);
+      flag.store(static_cast<std::int32_t>(i), std::memory_order_release);
     }
   });
 }
