@@ -190,7 +190,7 @@ void Job::carry_network() {
 void Job::leave() {
   if (left_.exchange(true) || !ranks_.has_tables()) return;
   // All reports of this rank, such as failures, arrive before the others see that it left.
-  const auto gone = [this](int rank) { return ranks_.has_gone(rank); };
+  const auto gone = [this](int rank) { return ranks_.departure(rank); };
   const SilenceLimits limits = SilenceLimits::of(settings_);
   if (network_ != nullptr) {
     watch_.look_at_multicast();
@@ -209,7 +209,7 @@ void Job::leave() {
 
 bool Job::settle_network() {
   return !left_.load() && network_->settle(SilenceLimits::of(settings_).lost_ns,
-                                           [this](int rank) { return ranks_.has_gone(rank); });
+                                           [this](int rank) { return ranks_.departure(rank); });
 }
 
 }  // namespace unisono::job

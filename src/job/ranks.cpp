@@ -22,6 +22,11 @@ bool Ranks::mark_gone(int rank, RankState how) const {
   return false;
 }
 
+std::optional<reliable::Departure> Ranks::departure(int rank) const {
+  if (!has_gone(rank)) return std::nullopt;
+  return state(rank) == RankState::left ? reliable::Departure::left : reliable::Departure::lost;
+}
+
 bool Ranks::has_living(int host) const {
   for (int r = 0; r < count(); ++r) {
     if (hosts_.of(r) == host && state(r) == RankState::present) return true;

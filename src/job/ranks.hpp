@@ -14,6 +14,7 @@
 #include "bootstrap/job_info.hpp"
 #include "job/tables.hpp"
 #include "network/hosts.hpp"
+#include "reliable/group/acknowledgement.hpp"
 
 namespace unisono::job {
 
@@ -49,6 +50,8 @@ class Ranks {
   bool has_gone(int rank) const {
     return !hosts_.is_here(rank) && state(rank) != RankState::present;
   }
+  // How it has ceased to answer; nullopt unless has_gone().
+  std::optional<reliable::Departure> departure(int rank) const;
   bool has_living(int host) const;
   // "rank 3", "ranks 3, 5": those that have not entered yet.
   std::string absent() const;

@@ -60,9 +60,9 @@ std::string Carrier::why_lost(int rank) const {
   return bulk_ == nullptr ? std::string() : bulk_->why_lost(rank);
 }
 
-void Carrier::forget(int rank) {
-  if (bulk_ != nullptr) return bulk_->forget(rank);
-  reliable_->forget(rank);
+void Carrier::forget(int rank, reliable::Departure how) {
+  if (bulk_ != nullptr) return bulk_->forget(rank, how);
+  reliable_->forget(rank, how);
 }
 
 bool Carrier::settle() { return bulk_ != nullptr ? bulk_->settle() : reliable_->settle(); }

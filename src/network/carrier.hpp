@@ -42,7 +42,7 @@ class Carrier {
   std::int64_t silence_ns(int rank) const;
   std::string why_lost(int rank) const;
   std::string trouble() const { return bulk_ == nullptr ? "" : bulk_->memory().trouble(); }
-  void forget(int rank);
+  void forget(int rank, reliable::Departure how);
   bool settle();
 
   // The descriptor to sleep on, and until when; used only at that time.

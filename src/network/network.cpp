@@ -142,17 +142,17 @@ void Network::confirm(int rank) {
   carrier_.reliable().confirm(rank);
 }
 
-void Network::forget(int rank) {
+void Network::forget(int rank, reliable::Departure how) {
   const std::lock_guard lock(mutex_);
-  carrier_.forget(rank);
+  carrier_.forget(rank, how);
 }
 
-void Network::forget_once(int rank) {
+void Network::forget_once(int rank, reliable::Departure how) {
   const std::lock_guard lock(mutex_);
-  if (!carrier_.reliable().has_forgotten(rank)) carrier_.forget(rank);
+  if (!carrier_.reliable().has_forgotten(rank)) carrier_.forget(rank, how);
 }
 
-bool Network::settle(std::int64_t patience_ns, const std::function<bool(int rank)>& has_left) {
+bool Network::settle(std::int64_t patience_ns, const Departures& departures) {
   constexpr std::int64_t kPauseNs = base::kMillisecond;
   const std::int64_t deadline_ns = base::now_ns() + patience_ns;
   bool is_settled = false;
@@ -160,7 +160,7 @@ bool Network::settle(std::int64_t patience_ns, const std::function<bool(int rank
   const auto turn = [&] {
     const std::lock_guard lock(mutex_);
     for (int r = 0; r < carrier_.reliable().hosts().ranks(); ++r) {
-      if (has_left(r)) carrier_.forget(r);
+      if (const auto how = departures(r)) carrier_.forget(r, *how);
     }
     is_settled = carrier_.settle();
     if (is_settled || base::now_ns() > deadline_ns) return true;
@@ -174,8 +174,8 @@ bool Network::settle(std::int64_t patience_ns, const std::function<bool(int rank
   return is_settled;
 }
 
-void Network::finish(std::int64_t patience_ns, const std::function<bool(int rank)>& has_left) {
-  settle(patience_ns, has_left);
+void Network::finish(std::int64_t patience_ns, const Departures& departures) {
+  settle(patience_ns, departures);
   const std::lock_guard lock(mutex_);
   carrier_.reliable().send_last_statuses();
 }

@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -76,14 +77,16 @@ class Network final : public transport::Transport {
   // Why transfers with that rank ended its part, though it may answer; empty if none did.
   std::string why_lost(int rank);
   void confirm(int rank);
-  void forget(int rank);
+  void forget(int rank, reliable::Departure how);
   // The same, if it was not done before.
-  void forget_once(int rank);
-  // Until all that was put has arrived, but at ranks that have left, or the time is over. False:
+  void forget_once(int rank, reliable::Departure how);
+  // Tells of a rank of another host how it has ceased to answer; nullopt: it has not.
+  using Departures = std::function<std::optional<reliable::Departure>(int rank)>;
+  // Until all that was put has arrived, but at ranks that are gone, or the time is over. False:
   // some may not have arrived.
-  bool settle(std::int64_t patience_ns, const std::function<bool(int rank)>& has_left);
+  bool settle(std::int64_t patience_ns, const Departures& departures);
   // The same. Then it tells the others how far their packets have come.
-  void finish(std::int64_t patience_ns, const std::function<bool(int rank)>& has_left);
+  void finish(std::int64_t patience_ns, const Departures& departures);
 
  private:
   std::mutex mutex_;                        // of carrier_

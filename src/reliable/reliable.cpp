@@ -305,8 +305,8 @@ std::int64_t Reliable::next_deadline_ns() const {
       {links_.next_deadline_ns(), group_.next_deadline_ns(), sizes_.paths().next_deadline_ns()});
 }
 
-void Reliable::forget(int rank) {
-  if (!has_forgotten(rank)) group_.forget(rank, context_.now_ns);
+void Reliable::forget(int rank, Departure how) {
+  if (!has_forgotten(rank)) group_.forget(rank, how, context_.now_ns);
   sizes_.paths().forget(rank);
   deliveries_.forget(rank);
 }

@@ -68,8 +68,8 @@ class Reliable final : public transport::Transport {
   bool is_settled() const { return group_.is_settled() && deliveries_.is_settled(); }
   bool settle();
   // That rank has left or is lost: nobody need wait until it has what was put to it, and what it
-  // lacks is not repeated.
-  void forget(int rank);
+  // lacks is not repeated. Multicasts that a lost rank may lack have failed (Group).
+  void forget(int rank, Departure how = Departure::lost);
   bool has_forgotten(int rank) const { return deliveries_.has_forgotten(rank); }
   // Tells those who sent to this rank how far it has come, so that they need not ask a rank that
   // has left.

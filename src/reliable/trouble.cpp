@@ -24,6 +24,7 @@ std::string trouble_text(Reliable& reliable) {
   add(text, links.repeated + group.repaired, "packets repeated");
   add(text, links.pieces, "pieces of packets too long for their path");
   add(text, links.nacks + group.nacks, "requests sent");
+  add(text, group.failed, "multicasts that a lost rank may lack");
   add(text, group.passed_on, "multicasts passed on by unicast");
   add(text, links.duplicates + group.duplicates, "came twice");
   add(text, links.beyond + group.beyond, "too far ahead");

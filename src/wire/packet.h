@@ -36,7 +36,8 @@ typedef __UINT64_TYPE__ unisono_u64;
  * rank by unicast.
  *
  * In an answer, and in a nack for the group, `position` is 1 if the origin's multicasts do not
- * reach the sender. The sender then wants all packets by unicast. */
+ * reach the sender. The sender then wants all packets by unicast. In an answer 2 is added if the
+ * sender passed over a lost member that the origin did not know to be lost (RepairTree). */
 enum unisono_packet_kind {
   /* Writes the payload to offset `place` of the target's memory. Then, if `flag` is not NONE, it
    * writes `value` to the word at offset `flag`. If `flag` is NONE, at least `value` more packets
@@ -51,7 +52,8 @@ enum unisono_packet_kind {
    * in reliable/path/paths.hpp. `hop`, unless 0: the most bytes of a packet to the group, header
    * included. */
   UNISONO_PACKET_STATUS = 3,
-  /* Asks whether every member has reached `value`; `place` says in which counter. */
+  /* Asks whether every member has reached `value`; `place` says in which counter. `flag` names the
+   * members that the sender knows to be lost: a number made of all of them, 0 if there is none. */
   UNISONO_PACKET_QUERY = 4,
   /* Answers the query with sequence number `place`: `value` is the least progress in the sender's
    * part of the tree. */

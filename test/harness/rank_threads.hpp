@@ -125,7 +125,9 @@ class RankThreads {
     run([this](RankThread& self) {
       // Nobody answers the dead.
       for (int r = 0; self.is_dead && has_several_hosts() && r < size(); ++r) {
-        if (!self.job->hosts().is_here(r)) self.job->network()->forget(r);
+        if (!self.job->hosts().is_here(r)) {
+          self.job->network()->forget(r, reliable::Departure::lost);
+        }
       }
       self.world.reset();
       self.job.reset();

@@ -84,7 +84,9 @@ class World {
     for (const auto& job : jobs_) {
       if (job == nullptr || job->network() == nullptr) continue;
       for (int r = 0; r < ranks(); ++r) {
-        if (!job->hosts().is_here(r)) job->network()->forget(r);
+        if (!job->hosts().is_here(r)) {
+          job->network()->forget(r, reliable::Departure::left);
+        }
       }
     }
   }

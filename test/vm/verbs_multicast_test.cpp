@@ -219,14 +219,18 @@ TEST_F(VerbsMulticastVm, ADeadMemberIsNotTakenForOneThatHasAll) {
   multicast_many(0, 10);
   while (!at(0).settle()) progress_all();
   all_[2].reset();
+  const std::uint64_t before = at(0).group().last();
   put_to_all(0, {}, 11);
   await_all(0, 11);
   for (int i = 0; i < 200; ++i) {
     EXPECT_FALSE(at(0).settle()) << i;
     progress_all();
   }
+  EXPECT_EQ(at(0).group().acknowledgement(before + 1), reliable::Acknowledgement::not_yet);
   for (int rank = 0; rank < 2; ++rank) at(rank).forget(2);
   while (!at(0).settle()) progress_all();
+  EXPECT_EQ(at(0).group().acknowledgement(before), reliable::Acknowledgement::all_have_all);
+  EXPECT_EQ(at(0).group().acknowledgement(before + 1), reliable::Acknowledgement::failed);
 }
 
 // The kernel keeps a soft-RoCE device until no process has it open, and its interface, too.

@@ -13,7 +13,7 @@ bool Losses::mark_gone(int rank, RankState how) {
     if (!ranks_.mark_gone(rank, how)) return false;
     if (network_ != nullptr) {
       // The room of packets kept for it is needed to inform the others.
-      if (!ranks_.hosts().is_here(rank)) network_->forget(rank);
+      if (const auto departure = ranks_.departure(rank)) network_->forget(rank, *departure);
       pass_on_once(rank);
     }
   }
@@ -33,7 +33,7 @@ void Losses::take_updates() {
   if (header_.updates.load(std::memory_order_relaxed) == 0 || header_.updates.exchange(0) == 0)
     return;
   for (int r = 0; r < ranks_.count(); ++r) {
-    if (ranks_.has_gone(r)) network_->forget(r);
+    if (const auto departure = ranks_.departure(r)) network_->forget(r, *departure);
     if (ranks_.is_lost(r)) pass_on_once(r);
   }
   events_.raise();
@@ -113,8 +113,9 @@ void Losses::send_update(int rank) {
 }
 
 void Losses::abandon(int rank) {
-  if (ranks_.hosts().is_here(rank) || ranks_.state(rank) == RankState::present) return;
-  network_->forget(rank);
+  const auto departure = ranks_.departure(rank);
+  if (!departure) return;
+  network_->forget(rank, *departure);
   if (ranks_.state(rank) == RankState::silent) put_state(rank, rank, RankState::silent);
 }
 

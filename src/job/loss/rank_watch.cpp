@@ -65,9 +65,9 @@ bool RankWatch::look_at_hosts() {
   const SilenceLimits limits = SilenceLimits::of(settings_);
   for (int r = 0; r < ranks_.count(); ++r) {
     if (ranks_.hosts().is_here(r)) continue;
-    if (ranks_.state(r) != RankState::present) {
+    if (const auto departure = ranks_.departure(r)) {
       // It was informed after the update about it: packets kept for that rank still take up room.
-      network_->forget_once(r);
+      network_->forget_once(r, *departure);
       continue;
     }
     const std::int64_t silence_ns = network_->silence_ns(r);
@@ -127,7 +127,7 @@ bool RankWatch::is_stopped(int rank) {
 void RankWatch::give_up_silent(std::int64_t patience_ns) {
   for (int r = 0; r < ranks_.count(); ++r) {
     if (!ranks_.hosts().is_here(r) && network_->silence_ns(r) > patience_ns / 2) {
-      network_->forget(r);
+      network_->forget(r, reliable::Departure::lost);
     }
   }
 }

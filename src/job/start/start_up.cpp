@@ -141,7 +141,10 @@ void StartUp::send_failure(const Error& why) {
                    .flag_value = failure_word(ranks_.own(), why.code)});
   }
   network_->settle(settings_.time_ns(base::Setting::detect_timeout),
-                   [this](int rank) { return ranks_.has_tables() && ranks_.has_gone(rank); });
+                   [this](int rank) -> std::optional<reliable::Departure> {
+                     if (!ranks_.has_tables()) return std::nullopt;
+                     return ranks_.departure(rank);
+                   });
 }
 
 std::optional<Error> StartUp::reported_failure() const {

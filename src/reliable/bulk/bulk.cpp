@@ -264,12 +264,12 @@ bool Bulk::is_settled() const {
       peers_, [](const Peer& peer) { return peer.under_way == 0 || peer.forgotten || peer.lost; });
 }
 
-void Bulk::forget(int rank) {
+void Bulk::forget(int rank, Departure how) {
   Peer& peer = peers_[static_cast<std::size_t>(rank)];
   if (!peer.is_given_up()) transfers_ -= peer.transfers;
   peer.forgotten = true;
   memory_->forget(rank);
-  reliable_.forget(rank);
+  reliable_.forget(rank, how);
 }
 
 std::int64_t Bulk::longest_sleep_ns() const {

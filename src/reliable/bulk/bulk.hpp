@@ -63,7 +63,7 @@ class Bulk final : public transport::Transport {
 
   // Like those of the Reliable, which they also call.
   bool settle();
-  void forget(int rank);
+  void forget(int rank, Departure how = Departure::lost);
   // A transfer with that rank has failed, or makes no progress: its bytes will not arrive.
   bool has_lost(int rank) const { return peers_[static_cast<std::size_t>(rank)].lost; }
   // Why; empty if it has not.

@@ -7,27 +7,29 @@
 
 namespace unisono::reliable {
 
-void Answers::note(int child, std::uint64_t value) {
-  const auto said = std::ranges::find(all_, child, &std::pair<int, std::uint64_t>::first);
+void Answers::note(int child, const Answer& answer) {
+  const auto said = std::ranges::find(all_, child, &Said::child);
   if (said == all_.end()) {
-    all_.emplace_back(child, value);
-  } else if (wire::is_before(said->second, value)) {
-    said->second = value;
+    all_.push_back({child, answer});
+    return;
   }
+  if (wire::is_before(said->answer.value, answer.value)) said->answer.value = answer.value;
+  said->answer.passes_over |= answer.passes_over;
 }
 
-const std::uint64_t* Answers::find(int child) const {
-  const auto said = std::ranges::find(all_, child, &std::pair<int, std::uint64_t>::first);
-  return said == all_.end() ? nullptr : &said->second;
+const Answers::Answer* Answers::find(int child) const {
+  const auto said = std::ranges::find(all_, child, &Said::child);
+  return said == all_.end() ? nullptr : &said->answer;
 }
 
-std::optional<std::uint64_t> Answers::worst(std::span<const int> children,
-                                            std::uint64_t own) const {
-  std::uint64_t worst = own;
+std::optional<Answers::Answer> Answers::worst(std::span<const int> children,
+                                              const Answer& own) const {
+  Answer worst = own;
   for (const int child : children) {
-    const std::uint64_t* const said = find(child);
+    const Answer* const said = find(child);
     if (said == nullptr) return std::nullopt;
-    if (wire::is_before(*said, worst)) worst = *said;
+    if (wire::is_before(said->value, worst.value)) worst.value = said->value;
+    worst.passes_over |= said->passes_over;
   }
   return worst;
 }

@@ -31,9 +31,8 @@ bool Group::is_child(int origin, int sender) const {
          context_.options.tree.parent(origin, sender) == context_.rank();
 }
 
-void Group::forget(int rank, std::int64_t now_ns) {
-  context_.options.tree.forget(rank);
-  if (sender_.timer().runs()) sender_.look_at_answers(now_ns);
+void Group::forget(int rank, Departure how, std::int64_t now_ns) {
+  if (context_.options.tree.forget(rank, how)) sender_.note_departure(how, now_ns);
 }
 
 void Group::look_at_timers(std::int64_t now_ns) {

@@ -8,6 +8,10 @@
 // and that one asks its own children that have not answered. A request is an answer, too, if no
 // rank is below the one that sends it.
 //
+// A member that is lost does not answer any more. What the origin did not know it to have has
+// failed (Acknowledgement). If a rank on the way up learns of the loss before the origin does, its
+// answer says that a member was passed over.
+//
 // The network may cease to carry multicast at any time, between all ranks or some, in one direction
 // or both. A rank that an origin's multicasts no longer reach finds that out (MulticastWatch) and
 // says so in its requests and answers. From then on its parent passes on to it by unicast whatever
@@ -55,14 +59,21 @@ class Group {
   // Whether the two take part, and the sender asks this rank for what the origin has sent.
   bool is_child(int origin, int sender) const;
   bool has(int rank) const { return context_.options.tree.has(rank); }
-  // That rank has left: it lacks nothing any more, and those below it turn to those above.
-  void forget(int rank, std::int64_t now_ns);
+  // That rank is gone: nobody waits for it any more, and those below it turn to those above. If it
+  // is lost, what it may lack has failed.
+  void forget(int rank, Departure how, std::int64_t now_ns);
 
   // This rank waits for a multicast of `origin`.
   void awaits(int origin, std::int64_t now_ns) { receiver_.awaits(origin, now_ns); }
   // Asks how far all are, until all have what this rank has sent.
   void ask(std::int64_t now_ns) { sender_.ask(now_ns); }
   bool is_settled() const { return sender_.is_settled(); }
+  // The combined acknowledgement of this rank's multicast packet with that number. It becomes known
+  // while ask() is called: all members have it, or it has failed because one is lost.
+  std::uint64_t last() const { return sender_.last(); }
+  Acknowledgement acknowledgement(std::uint64_t number) const {
+    return sender_.acknowledgement(number);
+  }
   // The first origin whose multicasts were found not to reach this rank; -1: there is none.
   int unreached_by() const { return receiver_.unreached_by(); }
 

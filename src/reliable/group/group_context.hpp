@@ -20,6 +20,8 @@ namespace unisono::reliable {
 inline constexpr std::uint16_t kByUnicast = 1;
 // `position` of a request or an answer: the origin's multicasts do not reach the sender.
 inline constexpr std::uint32_t kUnreached = 1;
+// The same of an answer: it does not speak for a lost member, of which the question does not know.
+inline constexpr std::uint32_t kPassesOver = 2;
 
 struct GroupOptions {
   int ranks = 1;  // of the job
@@ -43,6 +45,7 @@ struct GroupCounts {
   std::uint64_t queries = 0;      // how far is everybody?
   std::uint64_t asked_again = 0;  // queries sent by unicast, to a child that has not answered
   std::uint64_t answers = 0;      // combined, to the parent
+  std::uint64_t failed = 0;       // multicasts of this rank that a lost member may lack
   std::uint64_t duplicates = 0;
   std::uint64_t beyond = 0;
   std::uint64_t waited = 0;     // packets that found no room in the window

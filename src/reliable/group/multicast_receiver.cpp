@@ -77,7 +77,7 @@ void MulticastReceiver::note_way(Stream& stream, const wire::Header& header, boo
 // Notes what a request or an answer says of its sender.
 void MulticastReceiver::note_child(Stream& stream, const wire::Header& header) {
   const auto child = static_cast<int>(header.sender);
-  if (header.position == kUnreached && std::ranges::count(stream.unreached, child) == 0) {
+  if ((header.position & kUnreached) != 0 && std::ranges::count(stream.unreached, child) == 0) {
     stream.unreached.push_back(child);
   }
 }
@@ -95,7 +95,8 @@ bool MulticastReceiver::take_request(const wire::Header& request, std::int64_t n
   Stream& stream = stream_of(origin);
   note_child(stream, request);
   if (request.hop == 0 && !stream.answered && context_.options.tree.is_leaf(origin, child)) {
-    stream.answers.note(child, request.place);
+    stream.answers.note(
+        child, {.value = request.place, .passes_over = passes_over(stream, origin, child)});
     answer_if_complete(stream, origin);
   }
   bool has_some = false;
@@ -207,6 +208,7 @@ void MulticastReceiver::take_query(const wire::Header& header, std::int64_t now_
   if (wire::is_before(header.sequence, stream.query)) return;  // an old one
   if (!known) stream.answers.clear();
   stream.query = header.sequence;
+  stream.known_lost = header.flag;
   stream.asked = true;
   // By unicast it comes to a rank that has not answered, as far as its parent knows.
   if (fresh || header.hop == kByUnicast) stream.answered = false;
@@ -249,15 +251,25 @@ void MulticastReceiver::take_answer(const wire::Header& answer) {
     stream.answers.clear();
   }
   if (answer.place != stream.query) return;
-  stream.answers.note(static_cast<int>(answer.sender), answer.value);
+  stream.answers.note(static_cast<int>(answer.sender),
+                      {.value = answer.value, .passes_over = (answer.position & kPassesOver) != 0});
   answer_if_complete(stream, origin);
+}
+
+// Whether a combined answer leaves out a member below `rank` that this rank knows to be lost. Not
+// if the origin knew the same losses when it asked. While another loss is being reported, this may
+// be true of a loss that the origin knows. Then a multicast fails that need not.
+bool MulticastReceiver::passes_over(const Stream& stream, int origin, int rank) const {
+  const RepairTree& tree = context_.options.tree;
+  return stream.known_lost != tree.lost_set() && tree.passes_over_lost(origin, rank);
 }
 
 // The worst of this rank and those below it.
 void MulticastReceiver::answer_if_complete(Stream& stream, int origin) {
   if (stream.answered) return;
-  const auto worst =
-      stream.answers.worst(context_.children(origin), stream.receiving.arrivals.missing());
+  const auto worst = stream.answers.worst(
+      context_.children(origin), {.value = stream.receiving.arrivals.missing(),
+                                  .passes_over = passes_over(stream, origin, context_.rank())});
   if (!worst) return;
   stream.answered = true;
   ++context_.counts.answers;
@@ -267,7 +279,8 @@ void MulticastReceiver::answer_if_complete(Stream& stream, int origin) {
   header.origin = static_cast<std::uint32_t>(origin);
   header.place = stream.query;
   header.position = stream.watch.is_lost() ? kUnreached : 0;
-  header.value = *worst;
+  if (worst->passes_over) header.position |= kPassesOver;
+  header.value = worst->value;
   context_.packets.control.send(parent, header);
 }
 

@@ -62,7 +62,8 @@ class MulticastReceiver {
     std::int64_t passed_up_ns = std::numeric_limits<std::int64_t>::min() / 2;
     // The origin's latest question, and the answers of the children.
     std::uint64_t query = 0;
-    bool asked = true;  // this rank has heard it, not only of it
+    std::uint64_t known_lost = 0;  // RepairTree::lost_set() at the origin, when it asked
+    bool asked = true;             // this rank has heard it, not only of it
     bool answered = true;
     Answers answers;
     std::int64_t passed_down_ns = std::numeric_limits<std::int64_t>::min() / 2;
@@ -83,6 +84,7 @@ class MulticastReceiver {
   bool look_at(Stream& stream, int origin, std::int64_t now_ns);
   void ask(const Stream& stream, int origin);
   void ask_for(const Stream& stream, int origin, std::uint64_t place, std::uint64_t mask);
+  bool passes_over(const Stream& stream, int origin, int rank) const;
   void answer_if_complete(Stream& stream, int origin);
 
   GroupContext& context_;

@@ -30,7 +30,7 @@ void MulticastSender::send_out(const wire::Header& header, std::span<const std::
 // Notes what a request or an answer says of its sender.
 void MulticastSender::note_child(const wire::Header& header) {
   const auto child = static_cast<int>(header.sender);
-  if (header.position == kUnreached && std::ranges::count(unreached_, child) == 0) {
+  if ((header.position & kUnreached) != 0 && std::ranges::count(unreached_, child) == 0) {
     unreached_.push_back(child);
   }
 }
@@ -41,7 +41,7 @@ bool MulticastSender::take_request(const wire::Header& request, std::int64_t now
   const auto child = static_cast<int>(request.sender);
   note_child(request);
   if (request.hop == 0 && context_.options.tree.is_leaf(context_.rank(), child) && ask_.runs()) {
-    answers_.note(child, request.place);
+    answers_.note(child, {.value = request.place});
     look_at_answers(now_ns);
   }
   bool has_payload = false;
@@ -58,19 +58,22 @@ bool MulticastSender::take_request(const wire::Header& request, std::int64_t now
 void MulticastSender::take_answer(const wire::Header& answer, std::int64_t now_ns) {
   note_child(answer);
   if (answer.place != query_) return;
-  answers_.note(static_cast<int>(answer.sender), answer.value);
+  answers_.note(static_cast<int>(answer.sender),
+                {.value = answer.value, .passes_over = (answer.position & kPassesOver) != 0});
   look_at_answers(now_ns);
 }
 
 void MulticastSender::look_at_answers(std::int64_t now_ns) {
-  const auto worst = answers_.worst(context_.children(context_.rank()), unsent_);
+  const auto worst = answers_.worst(context_.children(context_.rank()), {.value = unsent_});
   if (worst) note_reached(*worst, now_ns);
 }
 
-void MulticastSender::note_reached(std::uint64_t number, std::int64_t now_ns) {
+void MulticastSender::note_reached(const Answers::Answer& worst, std::int64_t now_ns) {
+  const std::uint64_t number = worst.value;
   if (wire::is_before(unsent_, number)) return;  // never sent: not to be believed
   // Without news the timer goes on, so that the same question comes less and less often.
   if (!wire::is_before(lacking_, number)) return;
+  if (worst.passes_over) fail(number);
   lacking_ = number;
   ask_.stop();
   while (!backlog_.empty() && has_room()) {
@@ -80,10 +83,34 @@ void MulticastSender::note_reached(std::uint64_t number, std::int64_t now_ns) {
   if (unsent_ - lacking_ >= context_.options.window / 2) ask(now_ns);
 }
 
+// Some lost member may lack those before `until`, from the first that is not known to have come to
+// all.
+void MulticastSender::fail(std::uint64_t until) {
+  failed_.add(lacking_, until);
+  context_.counts.failed = failed_.count();
+}
+
+Acknowledgement MulticastSender::acknowledgement(std::uint64_t number) const {
+  if (failed_.has(number)) return Acknowledgement::failed;
+  return wire::is_before(number, lacking_) ? Acknowledgement::all_have_all
+                                           : Acknowledgement::not_yet;
+}
+
+// Later puts are for the others only. Earlier answers may not know of the loss, so the sender asks
+// an open question again.
+void MulticastSender::note_departure(Departure how, std::int64_t now_ns) {
+  if (how == Departure::lost) fail(next_);
+  if (!ask_.runs()) return;
+  if (how == Departure::lost && !context_.options.tree.is_leaf(context_.rank(), context_.rank())) {
+    send_query();
+  }
+  look_at_answers(now_ns);
+}
+
 void MulticastSender::ask(std::int64_t now_ns) {
   if (ask_.runs() || is_settled()) return;
   if (context_.options.tree.is_leaf(context_.rank(), context_.rank())) {
-    return note_reached(unsent_, now_ns);
+    return note_reached({.value = unsent_}, now_ns);
   }
   send_query();
   ask_.start(now_ns, context_.options.ask, context_.prng);
@@ -102,7 +129,8 @@ void MulticastSender::send_query() {
 
 wire::Header MulticastSender::query_header() const {
   wire::Header header = context_.filter.header(wire::Kind::query, wire::kToGroup, query_);
-  header.place = 0;        // this rank's multicasts
+  header.place = 0;  // this rank's multicasts
+  header.flag = context_.options.tree.lost_set();
   header.value = unsent_;  // so a rank that has lost the last packet learns of it
   return header;
 }

@@ -27,13 +27,17 @@ class MulticastSender {
   // Asks how far all are, until all have what this rank has sent.
   void ask(std::int64_t now_ns);
   bool is_settled() const { return lacking_ == next_; }
+  // The number of the last packet that was put; 0: there is none.
+  std::uint64_t last() const { return next_ - 1; }
+  // Tells whether all members have the packet with that number.
+  Acknowledgement acknowledgement(std::uint64_t number) const;
 
   // A child's request. Returns whether it had packets with a payload to repeat.
   bool take_request(const wire::Header& request, std::int64_t now_ns);
   // A child's answer to a question.
   void take_answer(const wire::Header& answer, std::int64_t now_ns);
-  // Children of the repair tree have changed.
-  void look_at_answers(std::int64_t now_ns);
+  // A member has gone: children of the repair tree have changed.
+  void note_departure(Departure how, std::int64_t now_ns);
 
   // Asks again if it is time.
   void look_at_timer(std::int64_t now_ns);
@@ -50,7 +54,9 @@ class MulticastSender {
   void send_out(const wire::Header& header, std::span<const std::byte> payload,
                 std::int64_t now_ns);
   void note_child(const wire::Header& header);
-  void note_reached(std::uint64_t number, std::int64_t now_ns);
+  void look_at_answers(std::int64_t now_ns);
+  void note_reached(const Answers::Answer& worst, std::int64_t now_ns);
+  void fail(std::uint64_t until);
   wire::Header query_header() const;
   void send_query();
   void ask_again();
@@ -64,6 +70,7 @@ class MulticastSender {
   std::uint64_t query_ = 0;
   RetryTimer ask_;
   Answers answers_;
+  FailedNumbers failed_;
   std::vector<int> unreached_;  // children that multicast does not reach
 };
 

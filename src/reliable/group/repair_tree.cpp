@@ -5,16 +5,34 @@
 #include <utility>
 
 namespace unisono::reliable {
+namespace {
+
+// The finalizer of splitmix64: sums of such numbers of different sets differ.
+std::uint64_t mixed(std::uint64_t number) {
+  number *= 0x9e3779b97f4a7c15U;
+  number = (number ^ (number >> 30)) * 0xbf58476d1ce4e5b9U;
+  number = (number ^ (number >> 27)) * 0x94d049bb133111ebU;
+  return number ^ (number >> 31);
+}
+
+}  // namespace
 
 RepairTree::RepairTree(topology::HostMap hosts, int arity)
     : hosts_(std::move(hosts)),
       arity_(arity),
-      left_(static_cast<std::size_t>(hosts_.hosts()), false) {}
+      left_(static_cast<std::size_t>(hosts_.hosts()), false),
+      lost_(left_) {}
 
-void RepairTree::forget(int rank) {
-  if (!has(rank) || has_left(rank)) return;
-  left_[static_cast<std::size_t>(place_of(rank))] = true;
+bool RepairTree::forget(int rank, Departure how) {
+  if (!has(rank) || has_left(rank)) return false;
+  const auto place = static_cast<std::size_t>(place_of(rank));
+  left_[place] = true;
   ++gone_;
+  if (how == Departure::lost) {
+    lost_[place] = true;
+    lost_set_ += mixed(place + 1);
+  }
+  return true;
 }
 
 int RepairTree::parent(int origin, int rank) const {
@@ -36,16 +54,24 @@ std::vector<int> RepairTree::children(int origin, int rank) const {
   return all;
 }
 
-void RepairTree::add_children(int origin, int place, std::vector<int>& all) const {
+bool RepairTree::passes_over_lost(int origin, int rank) const {
+  std::vector<int> children;
+  return lost_set_ != 0 && add_children(origin, relative(origin, rank), children);
+}
+
+bool RepairTree::add_children(int origin, int place, std::vector<int>& all) const {
+  bool passes_over_lost = false;
   const int first = arity_ * place + 1;
   for (int child = first; child < std::min(first + arity_, size()); ++child) {
     const int rank = absolute(origin, child);
     if (has_left(rank)) {
-      add_children(origin, child, all);
+      passes_over_lost |= lost_[static_cast<std::size_t>(place_of(rank))];
+      passes_over_lost |= add_children(origin, child, all);
     } else {
       all.push_back(rank);
     }
   }
+  return passes_over_lost;
 }
 
 }  // namespace unisono::reliable

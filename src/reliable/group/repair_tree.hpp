@@ -7,8 +7,10 @@
 // repeated. One thread at a time.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
+#include "reliable/group/acknowledgement.hpp"
 #include "topology/host_map.hpp"
 
 namespace unisono::reliable {
@@ -18,8 +20,9 @@ class RepairTree {
   RepairTree(topology::HostMap hosts, int arity);
 
   bool has(int rank) const { return hosts_.place(rank) == 0; }
-  void forget(int rank);
-  // Whether a member has left.
+  // False if the rank is no member, or had gone before.
+  bool forget(int rank, Departure how);
+  // Whether a member has left or is lost.
   bool has_left(int rank) const {
     return gone_ != 0 && left_[static_cast<std::size_t>(place_of(rank))];
   }
@@ -28,6 +31,10 @@ class RepairTree {
   int parent(int origin, int rank) const;
   bool is_leaf(int origin, int rank) const;
   std::vector<int> children(int origin, int rank) const;
+  // The members known to be lost, as a number that differs for other sets of them; 0: none.
+  std::uint64_t lost_set() const { return lost_set_; }
+  // Whether a lost member was passed over to find that rank's children.
+  bool passes_over_lost(int origin, int rank) const;
   // A number below the arity that tells most children of one parent apart.
   int number_of(int origin, int rank) const { return (relative(origin, rank) - 1) % arity_; }
 
@@ -40,11 +47,14 @@ class RepairTree {
   int absolute(int origin, int place) const {
     return hosts_.first((place + place_of(origin)) % size());
   }
-  void add_children(int origin, int place, std::vector<int>& all) const;
+  // Returns whether it has passed over a lost member.
+  bool add_children(int origin, int place, std::vector<int>& all) const;
 
   topology::HostMap hosts_;
   int arity_;
-  std::vector<bool> left_;  // by place
+  std::vector<bool> left_;  // by place; those that are lost, too
+  std::vector<bool> lost_;  // by place
+  std::uint64_t lost_set_ = 0;
   int gone_ = 0;
 };
 

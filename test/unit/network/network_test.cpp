@@ -143,7 +143,7 @@ TEST(Network, SettlingSleepsBetweenItsTurnsWhateverStandardInputIs) {
   int turns = 0;
   const bool settled = hosts.at(0).settle(kMilliseconds * base::kMillisecond, [&turns](int rank) {
     turns += rank == 0 ? 1 : 0;
-    return false;
+    return std::nullopt;
   });
   EXPECT_FALSE(settled) << "nobody has carried the other rank on";
   EXPECT_LE(turns, kMilliseconds + 2);

@@ -11,49 +11,12 @@
 #include <vector>
 
 #include "reliable/group/repair_tree.hpp"
-#include "unit/reliable/ranks.hpp"
+#include "unit/reliable/multicasters.hpp"
 
 namespace unisono::reliable::group_test {
 namespace {
 
 using transport::VirtualDatagramOptions;
-
-VirtualDatagramOptions with_multicast() {
-  VirtualDatagramOptions options = steady();
-  options.multicast = true;
-  return options;
-}
-
-ReliableOptions with_arity(int arity) {
-  ReliableOptions options;
-  options.repair_arity = arity;
-  return options;
-}
-
-// Ranks that repair each other's multicasts in trees.
-class Multicasters : public Ranks {
- public:
-  Multicasters(int ranks, int arity, const VirtualDatagramOptions& network = with_multicast())
-      : Ranks(ranks, network, with_arity(arity)) {}
-  Multicasters(int ranks, const VirtualDatagramOptions& network, const ReliableOptions& options)
-      : Ranks(ranks, network, options) {}
-
-  const GroupCounts& counts(int rank) { return at(rank).group().counts(); }
-  void put_to_all(int from, const std::vector<std::byte>& bytes, std::size_t flag,
-                  std::uint64_t value) {
-    at(from).put_to_all({.source = bytes.data(),
-                         .place = region(from),
-                         .bytes = bytes.size(),
-                         .flag = reinterpret_cast<std::uint64_t*>(region(from) + flag),
-                         .flag_value = value});
-  }
-  bool all_have(int origin, std::uint64_t value, std::size_t flag = kFlag) {
-    for (int rank = 0; rank < size(); ++rank) {
-      if (rank != origin && word(rank, flag) != value) return false;
-    }
-    return true;
-  }
-};
 
 // Hosts of three ranks each, dealt out one after the other: the first ranks are those below
 // `count`.
@@ -110,7 +73,7 @@ TEST(RepairTree, WhoHasLeftIsPassedOver) {
     std::set<int> left;
     for (int i = 0; i < size; ++i) {
       const int rank = members[prng.below(members.size())];
-      tree.forget(rank);
+      tree.forget(rank, Departure::left);
       left.insert(rank);
       expect_tree(tree, members, members[prng.below(members.size())], left);
     }

@@ -15,20 +15,32 @@ namespace {
 TEST(Answers, TheWorstCountsOnceAllHaveAnswered) {
   Answers answers;
   const std::vector<int> children{3, 5};
-  EXPECT_EQ(answers.worst(children, 9), std::nullopt);
-  answers.note(3, 7);
-  EXPECT_EQ(answers.worst(children, 9), std::nullopt);
+  EXPECT_EQ(answers.worst(children, {9}), std::nullopt);
+  answers.note(3, {7});
+  EXPECT_EQ(answers.worst(children, {9}), std::nullopt);
   EXPECT_EQ(answers.missing(children), std::vector{5});
-  answers.note(5, 8);
-  EXPECT_EQ(answers.worst(children, 9), 7U);
-  EXPECT_EQ(answers.worst(children, 6), 6U);
-  answers.note(3, 20);
-  answers.note(3, 10);
-  EXPECT_EQ(answers.worst(children, 30), 8U);
-  EXPECT_EQ(answers.worst(std::vector{3}, 30), 20U) << "a late answer does not go back";
+  answers.note(5, {8});
+  EXPECT_EQ(answers.worst(children, {9})->value, 7U);
+  EXPECT_EQ(answers.worst(children, {6})->value, 6U);
+  answers.note(3, {20});
+  answers.note(3, {10});
+  EXPECT_EQ(answers.worst(children, {30})->value, 8U);
+  EXPECT_EQ(answers.worst(std::vector{3}, {30})->value, 20U) << "a late answer does not go back";
   answers.clear();
-  EXPECT_EQ(answers.worst({}, 4), 4U);
+  EXPECT_EQ(answers.worst({}, {4})->value, 4U);
   EXPECT_EQ(answers.missing(children), children);
+}
+
+TEST(Answers, OneThatPassesOverALostMemberIsOneOfAll) {
+  Answers answers;
+  const std::vector<int> children{3, 5};
+  answers.note(3, {7, true});
+  answers.note(5, {6});
+  EXPECT_EQ(answers.worst(children, {9}), (Answers::Answer{6, true}));
+  EXPECT_EQ(answers.worst(std::vector{5}, {9}), (Answers::Answer{6, false}));
+  EXPECT_EQ(answers.worst(std::vector{5}, {9, true}), (Answers::Answer{6, true}));
+  answers.note(3, {8});
+  EXPECT_EQ(answers.worst(std::vector{3}, {9}), (Answers::Answer{8, true})) << "the loss stays";
 }
 
 TEST(MulticastWatch, IsLostAfterManyOccasionsInARow) {
