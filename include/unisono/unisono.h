@@ -633,6 +633,10 @@ enum {
  * gave names the profile; without a launcher such calls are not counted. Any thread.
  * Errors: ARGUMENT. */
 UNISONO_API int unisono_profile_call(const unisono_profiled_call_t* call);
+/* Saves the profile of this process as far as calls are counted, before the process ends otherwise
+ * than by exit(), which saves it too. It waits for a second at most. Without UNISONO_PROFILE it
+ * does nothing. Any thread, also in a signal handler. */
+UNISONO_API int unisono_profile_save(void);
 
 /* Whether a waiting call has to end. 0: no. UNISONO_INTERRUPT_LATE: yes, because a deadline of the
  * front end has passed. Any other number: yes, for instance because of a signal. */

@@ -375,6 +375,11 @@ int unisono_profile_call(const unisono_profiled_call_t* call) try {
   return fail("unisono_profile_call", thrown);
 }
 
+int unisono_profile_save() {
+  unisono::profile::save_profiles();
+  return UNISONO_OK;
+}
+
 int unisono_finalize(unisono_comm_t world) try {
   using namespace unisono::api;
   Comm* comm = comms().get(world);

@@ -2,15 +2,17 @@
 #include "profile/profile.hpp"
 
 #include <fmt/format.h>
+#include <semaphore.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cerrno>
 #include <chrono>
-#include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <filesystem>
 #include <functional>
 #include <string_view>
@@ -36,11 +38,13 @@ struct Known {
 // thread that saves them.
 struct Registry {
   std::mutex mutex;
-  std::condition_variable changed;
   std::vector<Known> all;
-  int process = 0;  // that has started the thread: a child of fork() is without
-  bool ends = false;
+  std::atomic<int> process{0};  // that has started the thread: a child of fork() is without
+  std::atomic<bool> ends{false};
+  sem_t wake, saved;          // the thread has something to do; it has done what was asked
+  std::atomic<int> asked{0};  // of how many callers
   std::unique_ptr<std::thread> saver;
+  std::atomic<bool> has_saver{false};                    // it runs
   std::vector<std::unique_ptr<std::thread>> of_parents;  // not in this process
 };
 
@@ -48,27 +52,44 @@ struct Registry {
 // last second, and about the second half of its time.
 constexpr std::chrono::milliseconds kFirstPause{8}, kMostPause{1000};
 
-void save_now_and_then(Registry& known) {
-  std::unique_lock lock(known.mutex);
-  for (auto pause = kFirstPause;
-       !known.changed.wait_for(lock, pause, [&known] { return known.ends; });
-       pause = std::min(2 * pause, kMostPause)) {
-    std::vector<Profile*> all;
+void wait_for_post(sem_t& semaphore, std::chrono::milliseconds most) {
+  constexpr long kNsPerMs = 1'000'000, kMsPerSecond = 1'000;
+  timespec end{};
+  clock_gettime(CLOCK_MONOTONIC, &end);
+  end.tv_sec += most.count() / kMsPerSecond;
+  end.tv_nsec += most.count() % kMsPerSecond * kNsPerMs;
+  if (end.tv_nsec >= kMsPerSecond * kNsPerMs) {
+    ++end.tv_sec;
+    end.tv_nsec -= kMsPerSecond * kNsPerMs;
+  }
+  while (sem_clockwait(&semaphore, CLOCK_MONOTONIC, &end) != 0 && errno == EINTR) {
+  }
+}
+
+void save_all(Registry& known) {
+  std::vector<Profile*> all;
+  {
+    const std::lock_guard lock(known.mutex);
     for (const Known& each : known.all) all.push_back(each.profile.get());
-    lock.unlock();
-    for (Profile* const each : all) each->save();
-    lock.lock();
+  }
+  for (Profile* const each : all) each->save();
+}
+
+void save_now_and_then(Registry& known) {
+  for (auto pause = kFirstPause;; pause = std::min(2 * pause, kMostPause)) {
+    wait_for_post(known.wake, pause);
+    if (known.ends) return;
+    const int asked = known.asked.exchange(0);
+    save_all(known);
+    for (int i = 0; i < asked; ++i) sem_post(&known.saved);
   }
 }
 
 // At exit(). In a child of fork() a thread of the parent may hold the mutex for ever.
 void end_registry(Registry& known) {
   if (known.process != getpid()) return;
-  {
-    const std::lock_guard lock(known.mutex);
-    known.ends = true;
-  }
-  known.changed.notify_one();
+  known.ends = true;
+  sem_post(&known.wake);
   if (known.saver != nullptr) known.saver->join();
   for (const Known& each : known.all) {
     if (each.profile->has_job()) each.profile->write();
@@ -79,6 +100,8 @@ Registry& registry() {
   // Never destroyed: in a child of fork() its thread is not there to be joined.
   static Registry* const known = [] {
     auto* const made = new Registry;
+    sem_init(&made->wake, 0, 0);
+    sem_init(&made->saved, 0, 0);
     std::atexit([] { end_registry(registry()); });
     return made;
   }();
@@ -99,6 +122,7 @@ void start_saver(Registry& known) {
               "no thread saves the profile, so a rank that is killed leaves none: {}",
               started.error().message);
   }
+  known.has_saver = started.ok();
 }
 
 // The program may change its folder before the file is written.
@@ -235,6 +259,16 @@ void Profile::save() {
   const std::lock_guard lock(file_mutex_);
   Content now = content();
   if (now.rows != 0 && now != written_) replace_file(std::move(now), false);
+}
+
+// The thread does it, because the caller may have been interrupted anywhere, with any lock.
+void save_profiles() {
+  constexpr std::chrono::seconds kMost{1};
+  Registry& known = registry();
+  if (known.process != getpid() || !known.has_saver) return;
+  ++known.asked;
+  sem_post(&known.wake);
+  wait_for_post(known.saved, kMost);
 }
 
 Profile* find_profile(const std::string& file) {

@@ -127,6 +127,9 @@ class Profile {
 Profile& join_profile(const std::string& file, const Origin& origin);
 // The first one of this process with that file. Null: there is none yet.
 Profile* find_profile(const std::string& file);
+// Saves all of this process, before an end of the process that is not exit(). It waits for a second
+// at most. Also for signal handlers.
+void save_profiles();
 
 // The profile of a job, which is written at its end.
 class ProfileOfJob {

@@ -185,6 +185,36 @@ TEST(Profile, AKilledRankLeavesItsCalls) {
   EXPECT_EQ(lines(path).back() + "\n", last_line(1, {}, false));
 }
 
+// As in MPI_Abort, at once; also in a handler of a signal that came while the rank held a lock.
+TEST(Profile, WhatIsAskedForIsSavedAtOnce) {
+  const test::TemporaryFolder folder;
+  const std::string file = folder.path() + "/p";
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    Profile& profile = join_profile(file, {.rank = 0, .ranks = 1, .job = "j", .machine = "m"});
+    profile.begin_job();
+    for (int i = 1; i <= 3; ++i) {
+      profile.row(kind(i)).of(Form::blocking).add({.bytes = 8, .ns = 10});
+      save_profiles();
+      const std::string end = last_line(static_cast<std::size_t>(i), {}, false);
+      if (content(profile.path()).find(end) == std::string::npos) _exit(i);
+    }
+    const pid_t grandchild = fork();  // it has none to save, and does not wait
+    if (grandchild == 0) {
+      save_profiles();
+      _exit(0);
+    }
+    int status = 0;
+    waitpid(grandchild, &status, 0);
+    _exit(WIFEXITED(status) ? WEXITSTATUS(status) : 9);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(lines(file + ".0").back() + "\n", last_line(3, {}, false));
+}
+
 TEST(Profile, AFolderThatIsMissingIsAWarning) {
   const test::TemporaryFolder folder;
   const std::string file = folder.path() + "/missing/p";
