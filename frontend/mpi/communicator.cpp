@@ -12,7 +12,7 @@
 
 #include "host/host.hpp"
 #include "host/progress.hpp"
-#include "host/sessions.hpp"
+#include "host/world.hpp"
 #include "library.hpp"
 #include "log.hpp"
 #include "ranges/measurement.hpp"
@@ -317,6 +317,7 @@ int report_error(Handle comm, int error, const std::string& text) {
 int report_class(Handle comm, int error_class, const std::string& text) {
   log_warning("%s", text.c_str());
   const int code = error_code(error_class, text);
+  save_profile();  // the handler may end the job
   host().Comm_call_errhandler(comm, code);
   return code;
 }

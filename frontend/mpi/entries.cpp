@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The symbols that the drop-in interposes: each collective, blocking, nonblocking and persistent,
-// with ints and with large counts, and the functions on requests. Each is there as MPI_X and as
-// PMPI_X, for Open MPI's wrappers for Fortran call the one and MPICH's the other. If a profiling
-// tool defines MPI_X behind the drop-in, MPI_X goes to the tool, which calls PMPI_X. Calls from the
-// host MPI's own code go straight back to it. Nothing is thrown into the program. Any thread.
+// with ints and with large counts, the functions on requests, and those that begin and end MPI.
+// Each is there as MPI_X and as PMPI_X, for Open MPI's wrappers for Fortran call the one and
+// MPICH's the other. If a profiling tool defines MPI_X behind the drop-in, MPI_X goes to the tool,
+// which calls PMPI_X. Calls from the host MPI's own code go straight back to it. Nothing is thrown
+// into the program. Any thread.
 #include <exception>
 #include <string>
 
@@ -11,7 +12,8 @@
 #include "communicator.hpp"
 #include "host/host.hpp"
 #include "host/probes.hpp"
-#include "host/sessions.hpp"
+#include "host/world.hpp"
+#include "library.hpp"
 #include "log.hpp"
 #include "requests.hpp"
 
@@ -29,6 +31,28 @@ int dispatch(const void* caller, Ours* ours, Ours* by_host, Arguments... argumen
 }
 
 }  // namespace
+
+namespace life {
+namespace {
+
+int Init(int* count, char*** words) { return note_init(host().Init(count, words)); }
+
+int Init_thread(int* count, char*** words, int wanted, int* given) {
+  return note_init(host().Init_thread(count, words, wanted, given));
+}
+
+int Abort(Handle comm, int code) {
+  save_profile();
+  return host().Abort(comm, code);
+}
+
+int Finalize() {
+  end_communicators();
+  return host().Finalize();
+}
+
+}  // namespace
+}  // namespace life
 }  // namespace unisono::mpi
 
 // NOLINTBEGIN: MPI's names
@@ -87,30 +111,19 @@ using Offset = std::ptrdiff_t;
 UNISONO_MPI_COUNTED(UNISONO_MPI_LARGE_ENTRY)
 }  // namespace large
 
-extern "C" {
-
-__attribute__((visibility("default"))) int PMPI_Finalize() {
-  unisono::mpi::end_communicators();
-  return unisono::mpi::host().Finalize();
-}
-__attribute__((visibility("default"))) int MPI_Finalize() {
-  using namespace unisono::mpi;
-  static const auto tool = reinterpret_cast<decltype(Host::Finalize)>(find_tool("MPI_Finalize"));
-  return tool != nullptr ? tool() : PMPI_Finalize();
-}
-
-__attribute__((visibility("default"))) int PMPI_Session_init(unisono::mpi::Handle info,
-                                                             unisono::mpi::Handle error_handler,
-                                                             unisono::mpi::Handle* session) {
-  return unisono::mpi::start_session(info, error_handler, session);
-}
-__attribute__((visibility("default"))) int MPI_Session_init(unisono::mpi::Handle info,
-                                                            unisono::mpi::Handle error_handler,
-                                                            unisono::mpi::Handle* session) {
-  static const auto tool =
-      reinterpret_cast<decltype(&PMPI_Session_init)>(unisono::mpi::find_tool("MPI_Session_init"));
-  return (tool != nullptr ? tool : PMPI_Session_init)(info, error_handler, session);
-}
+// The begin and the end of MPI, whoever calls it.
+#define UNISONO_MPI_LIFE_ENTRY(name, parameters, arguments)                              \
+  extern "C" __attribute__((visibility("default"))) int PMPI_##name parameters {         \
+    return unisono::mpi::life::name arguments;                                           \
+  }                                                                                      \
+  extern "C" __attribute__((visibility("default"))) int MPI_##name parameters {          \
+    static const auto tool =                                                             \
+        reinterpret_cast<decltype(&PMPI_##name)>(unisono::mpi::find_tool("MPI_" #name)); \
+    return (tool != nullptr ? tool : PMPI_##name) arguments;                             \
+  }
+UNISONO_MPI_LIFE_ENTRY(Init, (int* count, char*** words), (count, words))
+UNISONO_MPI_LIFE_ENTRY(Init_thread, (int* count, char*** words, int wanted, int* given),
+                       (count, words, wanted, given))
+UNISONO_MPI_LIFE_ENTRY(Abort, (unisono::mpi::Handle comm, int code), (comm, code))
+UNISONO_MPI_LIFE_ENTRY(Finalize, (), ())
 // NOLINTEND
-
-}  // extern "C"

@@ -3,10 +3,14 @@
 
 #include <dlfcn.h>
 
+#include <atomic>
+
 #include "log.hpp"
 
 namespace unisono::mpi {
 namespace {
+
+std::atomic<const Library*> in_use{nullptr};
 
 template <class Pointer>
 bool take(Pointer& pointer, void* from, const char* name) {
@@ -34,7 +38,13 @@ Library load() {
 
 const Library& load_library() {
   static const Library loaded = load();
+  if (loaded.loaded) in_use = &loaded;
   return loaded;
+}
+
+void save_profile() {
+  const Library* const used = in_use;
+  if (used != nullptr) used->profile_save();
 }
 
 }  // namespace unisono::mpi

@@ -289,6 +289,20 @@ static void in_order(void) {
   free(out);
 }
 
+/* No elements, of a type at rank 0 that is longer than an int can say. */
+static void huge_type(void) {
+  int counts[16] = {0}, places[16] = {0}, own = rank, out = -7;
+  MPI_Datatype huge;
+  EXPECT(size <= 16);
+  MPI_Type_contiguous(1 << 30, MPI_DOUBLE, &huge);
+  MPI_Type_commit(&huge);
+  const MPI_Datatype type = rank == 0 ? huge : MPI_INT;
+  MPI_Bcast(&own, 0, type, 0, MPI_COMM_WORLD);
+  MPI_Allgatherv(&own, 0, type, &out, counts, places, MPI_INT, MPI_COMM_WORLD);
+  EXPECT(sum_of_ranks(MPI_COMM_WORLD) == triangle(size) && out == -7);
+  MPI_Type_free(&huge);
+}
+
 /* Elements without bytes, and blocks of no elements. */
 static void nothing(void) {
   int* const counts = calloc((size_t)size, sizeof(int));
@@ -622,6 +636,7 @@ static const Scenario all[] = {{"made_meanwhile", made_meanwhile},
                                {"many_types", many_types},
                                {"in_order", in_order},
                                {"nothing", nothing},
+                               {"huge_type", huge_type},
                                {"windows", windows},
                                {"handlers", handlers},
                                {"whole_types", whole_types},

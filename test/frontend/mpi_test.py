@@ -83,6 +83,19 @@ class RandomPrograms(unittest.TestCase):
                     self.run_both(100 * ranks + seed, ranks)
 
 
+class RandomTypes(unittest.TestCase):
+    def test_each_rank_lays_out_its_elements_in_its_own_way(self):
+        """The program checks itself: the bare MPIs fail in several of its steps."""
+        program = compile_program("random_types.c", "random_types")
+        for ranks in range(2, min(5, OPTIONS.most_ranks) + 1):
+            for seed in range(OPTIONS.seeds):
+                for early in ((), ("late",)):
+                    with self.subTest(ranks=ranks, seed=seed, early=early):
+                        done = mpirun(ranks, [program, 100 * ranks + seed, 150, *early])
+                        self.assertEqual((done.returncode, done.stdout), (0, "fine\n"),
+                                         done.stderr)
+
+
 class Running(unittest.TestCase):
     def expect_fine(self, name, ranks=3, more=None, program="scenarios"):
         done = mpirun(ranks, [getattr(OPTIONS, program), name], more)
@@ -209,7 +222,7 @@ class EdgeCases(Running):
         self.expect_all_fine(("made_meanwhile", "attributes_that_call", "asked_first",
                               "insignificant", "in_place_with_gaps", "many_types", "in_order",
                               "nothing", "handlers", "between_groups", "whole_types", "cancelled",
-                              "freed_too_early", "no_place", "sparse", "long_blocks"),
+                              "freed_too_early", "no_place", "sparse", "long_blocks", "huge_type"),
                              "more_cases")
 
     def test_ten_thousand_communicators_leave_nothing(self):
@@ -368,6 +381,14 @@ class FoundCounts(Running):
             with self.subTest(ranks=ranks):
                 self.expect_fine("own", ranks, {"UNISONO_MPI": "off"}, program="found_counts")
 
+    def test_a_function_that_the_mpi_lacks_and_the_drop_in_cannot_do_is_missing(self):
+        bare = mpirun(2, [OPTIONS.found_counts, "names"], drop_in=False)
+        ours = mpirun(2, [OPTIONS.found_counts, "names"])
+        self.assertEqual(ours.returncode, 0, ours.stderr)
+        found = re.findall(r"^has .*$", bare.stdout, re.M)
+        self.assertEqual(re.findall(r"^has .*$", ours.stdout, re.M), found)
+        self.assertIn("has MPI_Comm_dup", found)
+
     def test_functions_that_ask_for_several_requests(self):
         for ranks in OPTIONS.ranks:
             with self.subTest(ranks=ranks):
@@ -472,6 +493,22 @@ class Profiles(unittest.TestCase):
         self.assertEqual(merged["left_out"], [])
         calls = [row["calls"] for row in merged["rows"] if row["collective"] == "allreduce"]
         self.assertEqual(sum(calls), 15)
+
+
+    def test_a_rank_that_ends_early_leaves_its_calls(self):
+        program = compile_program("early_end.c", "early_end")
+        for way in ("abort", "pmpi_abort", "exit"):
+            with self.subTest(way=way), tempfile.TemporaryDirectory() as folder:
+                profile = pathlib.Path(folder) / "p"
+                done = subprocess.run(["timeout", str(MOST_SECONDS), OPTIONS.bin / "unisono",
+                                       "mpirun", f"--profile={profile}", "-n", "2", program, way],
+                                      env=environment({}), capture_output=True, text=True)
+                self.assertNotEqual(done.returncode, 124, done.stderr)
+                lines = [json.loads(line) for line in
+                         profile.with_name("p.0").read_text().splitlines()]
+                calls = [line["calls"] for line in lines
+                         if line.get("collective") == "allreduce"]
+                self.assertEqual((calls, "end" in lines[-1]), ([3], True), done.stderr)
 
 
 class Others(unittest.TestCase):

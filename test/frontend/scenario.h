@@ -31,7 +31,7 @@ static void start_scenarios(int* argc, char*** argv) {
 }
 
 /* Says each one's name where there are more: the last one may hang. */
-static void run_scenario(const Scenario* all, size_t count, const char* names) {
+static inline void run_scenario(const Scenario* all, size_t count, const char* names) {
   char words[1000];
   EXPECT(strlen(names) < sizeof words);
   strcpy(words, names);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 
 #include "calls/reducer.hpp"
 #include "host/host.hpp"
@@ -15,6 +16,11 @@ constexpr std::int64_t kMostPackedBytes = std::int64_t{1} << 30;
 
 std::byte* bytes_at(const void* buffer) {
   return const_cast<std::byte*>(static_cast<const std::byte*>(buffer));
+}
+
+// MPI_Pack takes no longer element. Of no elements the type may be any.
+bool can_move(const TypeInfo& info, std::int64_t count) {
+  return info.valid && (info.direct || count == 0 || info.size <= std::numeric_limits<int>::max());
 }
 
 // By integers: the buffer may be MPI_BOTTOM.
@@ -66,7 +72,7 @@ Elements::Elements(const void* buffer, std::int64_t count, Handle type, Handle c
   direct_ = info.direct;
   type_bytes_ = info.size;
   bytes_ = count * info.size;
-  valid_ = info.valid && !(direct_ && buffer == nullptr && bytes_ > 0);
+  valid_ = can_move(info, count) && !(direct_ && buffer == nullptr && bytes_ > 0);
   if (!direct_) blocks_.push_back({bytes_at(buffer), count, 0, type, info});
   data_ = place_ = const_cast<void*>(buffer);
 }
@@ -82,6 +88,7 @@ Elements::Elements(const void* buffer, Integers counts, Integers displacements, 
   displacements_.resize(blocks);
   for (int i = 0; i < blocks; ++i) {
     const std::int64_t offset = displacements[i] * info.extent;
+    valid_ = valid_ && can_move(info, counts[i]);
     if (!direct_) blocks_.push_back({moved(buffer, offset), counts[i], bytes_, type, info});
     counts_[i] = counts[i] * info.size;
     displacements_[i] = direct_ ? offset : bytes_;
@@ -100,7 +107,7 @@ Elements::Elements(const void* buffer, Integers counts, Integers displacements, 
     // An empty block's type may be anything.
     const TypeInfo info =
         counts[i] == 0 ? TypeInfo{.direct = true, .valid = true} : type_info(type);
-    valid_ = valid_ && info.valid;
+    valid_ = valid_ && can_move(info, counts[i]);
     direct_ = direct_ && info.direct;
     blocks_.push_back({moved(buffer, displacements[i]), counts[i], bytes_, type, info});
     counts_[i] = counts[i] * info.size;

@@ -57,16 +57,9 @@ bool is_committed(Handle type) {
 TypeInfo ask(Handle type) {
   const Host& mpi = host();
   TypeInfo info;
-  int size = 0;
-  std::ptrdiff_t lower = 0, extent = 0, true_lower = 0, true_extent = 0;
-  if (mpi.Type_size(type, &size) != 0 || size < 0) return info;
-  if (mpi.Type_get_extent(type, &lower, &extent) != 0) return info;
-  if (mpi.Type_get_true_extent(type, &true_lower, &true_extent) != 0) return info;
-  info.size = size;
-  info.extent = extent;
-  info.lower = lower;
-  info.true_lower = true_lower;
-  info.true_extent = true_extent;
+  if (mpi.Type_size_x(type, &info.size) != 0 || info.size < 0) return info;
+  if (mpi.Type_get_extent_x(type, &info.lower, &info.extent) != 0) return info;
+  if (mpi.Type_get_true_extent_x(type, &info.true_lower, &info.true_extent) != 0) return info;
   info.valid = is_committed(type);
   return info;
 }

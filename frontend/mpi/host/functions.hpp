@@ -126,6 +126,8 @@ using CancelRequest = int(void* extra, int is_complete);
 
 // Functions of the host MPI that the drop-in calls.
 #define UNISONO_MPI_USED(F) \
+  F(Init, (int* count, char*** words)) \
+  F(Init_thread, (int* count, char*** words, int wanted, int* given)) \
   F(Finalize, ()) \
   F(Abort, (Handle comm, int code)) \
   F(Initialized, (int* flag)) \
@@ -155,7 +157,7 @@ using CancelRequest = int(void* extra, int is_complete);
   F(Comm_set_errhandler, (Handle comm, Handle handler)) \
   F(Status_set_elements, (void* status, Handle type, int count)) \
   F(Status_set_cancelled, (void* status, int flag)) \
-  F(Type_size, (Handle type, int* size)) \
+  F(Type_size_x, (Handle type, std::int64_t* size)) \
   F(Type_create_hindexed, (int count, const int* lengths, const std::ptrdiff_t* displacements, \
                            Handle type, Handle* created)) \
   F(Type_create_keyval, (CopyAttribute* copy, DeleteAttribute* end, int* keyval, void* extra)) \
@@ -164,8 +166,8 @@ using CancelRequest = int(void* extra, int is_complete);
   F(Type_commit, (Handle* type)) \
   F(Type_dup, (Handle type, Handle* created)) \
   F(Type_free, (Handle* type)) \
-  F(Type_get_extent, (Handle type, std::ptrdiff_t* lower, std::ptrdiff_t* extent)) \
-  F(Type_get_true_extent, (Handle type, std::ptrdiff_t* lower, std::ptrdiff_t* extent)) \
+  F(Type_get_extent_x, (Handle type, std::int64_t* lower, std::int64_t* extent)) \
+  F(Type_get_true_extent_x, (Handle type, std::int64_t* lower, std::int64_t* extent)) \
   F(Op_commutative, (Handle op, int* commutative)) \
   F(Reduce_local, (const void* first, void* second, int count, Handle type, Handle op)) \
   F(Pack, (const void* input, int count, Handle type, void* output, int bytes, int* position, \

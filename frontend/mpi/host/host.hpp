@@ -74,8 +74,7 @@ struct Host : HostCollectives<int, int> {
   int (*start_polled)(QueryRequest* query, FreeRequest* free, CancelRequest* cancel,
                       PollRequest* poll, WaitForRequests* wait, void* extra,
                       Handle* request) = nullptr;
-  // Null: the host MPI has no sessions.
-  int (*Session_init)(Handle info, Handle error_handler, Handle* session) = nullptr;
+  bool has_sessions = false;
   // MPICH's, which makes an error code of a predefined class with a text; null: there is none.
   int (*create_code)(int, int, const char*, int, int, const char*, const char*, ...) = nullptr;
 

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Whether MPI_COMM_WORLD exists, beside which there may be sessions of MPI 4. Unisono's jobs end
+// with MPI_Finalize, so communicators are for Unisono only between MPI_Init and MPI_Finalize, also
+// those of sessions. Any thread.
+#pragma once
+
+namespace unisono::mpi {
+
+// After the host's MPI_Init or MPI_Init_thread, whose MPI error code it gives.
+int note_init(int error);
+
+// Whether the program has called MPI_Init, and not yet MPI_Finalize.
+bool has_world();
+
+}  // namespace unisono::mpi
