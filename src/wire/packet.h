@@ -17,7 +17,7 @@ typedef __UINT64_TYPE__ unisono_u64;
 /* "Un" as the first two bytes of a packet. */
 #define UNISONO_PACKET_MAGIC 0x6e55
 /* Changes with any change of this file that another version would misread. */
-#define UNISONO_PACKET_VERSION 3
+#define UNISONO_PACKET_VERSION 4
 #define UNISONO_PACKET_BYTES 72
 /* As `target`: all ranks of the job (multicast). */
 #define UNISONO_PACKET_GROUP 0xffffffffU
