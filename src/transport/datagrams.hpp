@@ -68,6 +68,8 @@ class Datagrams {
   // refuses for good (no route, no listener at the port) counts as taken and is lost; see counts()
   // and last_error(). A target or length outside limits() is a broken invariant.
   virtual std::size_t send(std::span<const Outgoing> datagrams) = 0;
+  // Whether datagrams of one call, all to `target` and of one length, cost little more than one.
+  virtual bool joins(int /*target*/) const { return false; }
 
   // Fills `datagrams` from the front with received ones and returns how many; 0: there are none.
   // Invalidates the datagrams of the last call. Never blocks. A rank does not receive its own

@@ -51,6 +51,7 @@ class FaultyDatagrams final : public Datagrams {
   const DatagramLimits& limits() const override { return inner_->limits(); }
   int rank() const override { return inner_->rank(); }
   std::size_t send(std::span<const Outgoing> datagrams) override;
+  bool joins(int target) const override { return inner_->joins(target); }
   std::size_t receive(std::span<Incoming> datagrams) override;
   int descriptor() const override { return inner_->descriptor(); }
   bool may_sleep(bool only_urgent) override { return inner_->may_sleep(only_urgent); }

@@ -36,6 +36,13 @@ std::size_t payload_of(const LocalAddress& local) {
   return packet > headers ? packet - headers : 0;
 }
 
+// Errors of a message that the interface or the kernel cannot cut. Newer kernels say EMSGSIZE if
+// its datagrams are longer than the route carries. Each of them alone may pass.
+bool is_of_cutting(int error_number) {
+  return error_number == EIO || error_number == EINVAL || error_number == ENOPROTOOPT ||
+         error_number == EMSGSIZE;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Udp>> Udp::open(const UdpOptions& options) {
@@ -229,15 +236,23 @@ Udp::Sent Udp::refused(int error_number) {
       break;
   }
   const std::size_t datagrams = batch_.datagrams_in(batch_sent_);
-  if (datagrams > 1 && (error_number == EIO || error_number == EINVAL)) {
-    // The interface cannot cut, whatever the socket said: from now on one by one.
-    (batch_.is_to_group(batch_sent_) ? group_segmentation_ : features_.segmentation) = false;
+  if (datagrams > 1 && is_of_cutting(error_number)) {
+    give_up_segmentation(batch_.is_to_group(batch_sent_), error_number);
     return Sent::again;
   }
   last_errno_ = error_number;
   counts_.refused += datagrams;
   ++batch_sent_;
   return Sent::all;
+}
+
+// The interface or the kernel cannot cut, whatever the socket said.
+void Udp::give_up_segmentation(bool to_group, int error_number) {
+  (to_group ? group_segmentation_ : features_.segmentation) = false;
+  base::log(LogLevel::info, "udp",
+            "{} on {}: segmentation is off from now on for datagrams to {}: {}",
+            endpoint_text(endpoint_), options_.local.interface, to_group ? "the group" : "one rank",
+            std::generic_category().message(error_number));
 }
 
 void Udp::await_room(bool wanted) {

@@ -60,6 +60,9 @@ class Udp final : public JobDatagrams {
   const DatagramLimits& limits() const override { return limits_; }
   int rank() const override { return options_.rank; }
   std::size_t send(std::span<const Outgoing> datagrams) override;
+  bool joins(int target) const override {
+    return target == kGroup ? group_segmentation_ : features_.segmentation;
+  }
   std::size_t receive(std::span<Incoming> datagrams) override;
   int descriptor() const override { return poller_.get(); }
   DatagramCounts counts() const override { return counts_; }
@@ -76,6 +79,7 @@ class Udp final : public JobDatagrams {
   enum class Sent : std::uint8_t { all, no_room, again };
   Sent send_batch();
   Sent refused(int error_number);
+  void give_up_segmentation(bool to_group, int error_number);
   void await_room(bool wanted);
   void check_legal(const Outgoing& datagram) const;
 

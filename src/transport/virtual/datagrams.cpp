@@ -16,6 +16,7 @@ class VirtualDatagrams final : public Datagrams {
 
   const DatagramLimits& limits() const override { return network_.limits_; }
   int rank() const override { return rank_; }
+  bool joins(int /*target*/) const override { return network_.options_.joins; }
 
   std::size_t send(std::span<const Outgoing> datagrams) override {
     std::size_t taken = 0;

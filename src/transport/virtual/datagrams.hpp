@@ -27,6 +27,7 @@ struct VirtualDatagramOptions {
   std::size_t inbox = 4096;  // datagrams that wait at a rank; more are lost, as in a socket
   std::size_t room = 0;      // datagrams that send() takes between two receive(); 0: any number
   bool multicast = false;
+  bool joins = false;  // what Datagrams::joins() says
 };
 
 class VirtualDatagramNetwork {

@@ -15,9 +15,11 @@
 #include <string>
 #include <vector>
 
+#include "base/log.hpp"
 #include "base/prng.hpp"
 #include "datagrams_conformance.hpp"
 #include "harness/network_namespace.hpp"
+#include "harness/own_stderr.hpp"
 #include "harness/scale.hpp"
 #include "transport/ip/interfaces.hpp"
 #include "transport/ip/network_list.hpp"
@@ -167,6 +169,7 @@ TEST(Udp, ListensAtOneAddressOnly) {
   EXPECT_EQ((*udp)->endpoint().address, local->address);
   EXPECT_NE((*udp)->endpoint().port, 0);
   EXPECT_TRUE((*udp)->limits().multicast) << (*udp)->multicast_note();
+  EXPECT_EQ((*udp)->joins(kGroup), (*udp)->features().segmentation);
   EXPECT_EQ((*udp)->limits().max_payload, 65507U);
   // The port of the group is free at every other address.
   EXPECT_TRUE(open_unicast(*local, group.endpoint.port, 1 << 16).ok());
@@ -339,6 +342,36 @@ TEST(Udp, WhoHadNoRoomIsWokenWhenThereIsSome) {
   }
   EXPECT_EQ((*udp)->counts().sent, sent);
   EXPECT_EQ((*udp)->counts().refused, 0U);
+}
+
+// The kernel cuts no message into datagrams that are longer than the interface sends.
+TEST(Udp, WhereNoMessageCanBeCutDatagramsGoOneByOneAndTheLogSaysSoOnce) {
+  const auto network = harness::NetworkNamespace::enter();
+  if (!network.ok()) GTEST_SKIP() << network.error().message;
+  ASSERT_TRUE((*network)->add_interface("unisono0", "10.71.0.1/24", "fd71::1/64").ok());
+  ASSERT_TRUE((*network)->ip("neigh add 10.71.0.2 lladdr 02:00:00:00:00:02 dev unisono0").ok());
+  auto options = udp_options({}, 1, 0, std::vector{ip("10.71.0.2")});
+  ASSERT_TRUE(options.ok()) << options.error().message;
+  options->max_payload = 4000;
+  const auto udp = Udp::open(*options);
+  ASSERT_TRUE(udp.ok()) << udp.error().message;
+  if (!(*udp)->features().segmentation) GTEST_SKIP() << "this kernel does not cut messages apart";
+  ASSERT_TRUE(
+      (*udp)->meet(std::vector{(*udp)->endpoint(), *parse_endpoint("10.71.0.2:9")}, 4000).ok());
+  const harness::OwnStderr log;
+  base::set_log_level(base::LogLevel::info);
+  EXPECT_TRUE((*udp)->joins(1));
+  const DatagramBytes bytes(4000);
+  const std::vector<Outgoing> batch(3, Outgoing{1, bytes, {}});
+  EXPECT_EQ((*udp)->send(batch), 3U);
+  EXPECT_FALSE((*udp)->joins(1));
+  EXPECT_EQ((*udp)->send(batch), 3U);
+  EXPECT_EQ((*udp)->counts().sent, 6U) << (*udp)->last_error();
+  base::set_log_level(base::LogLevel::warn);
+  const std::string text = log.text();
+  const std::string said = "segmentation is off from now on for datagrams to one rank";
+  EXPECT_NE(text.find(said), std::string::npos) << text;
+  EXPECT_EQ(text.find(said), text.rfind(said)) << text;
 }
 
 // How many bytes a packet has that waits at `interface`, on average; 0: none waits.

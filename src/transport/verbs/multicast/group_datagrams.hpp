@@ -44,6 +44,9 @@ class VerbsGroupDatagrams final : public JobDatagrams {
   const DatagramLimits& limits() const override { return limits_; }
   int rank() const override { return inner_->rank(); }
   std::size_t send(std::span<const Outgoing> datagrams) override;
+  bool joins(int target) const override {
+    return !(by_verbs_ && target == kGroup) && inner_->joins(target);
+  }
   std::size_t receive(std::span<Incoming> datagrams) override;
   int descriptor() const override { return sleeper_.get(); }
   bool may_sleep(bool only_urgent) override;
