@@ -174,10 +174,15 @@ base::Status Job::start_network_thread() {
     watch_.look(base::now_ns());
     return awaits;
   };
+  // Among other programs a rank may lose its core while packets wait.
+  const auto may_gather = [this](std::int64_t now_ns) {
+    return !cores_.contention().is_there(now_ns);
+  };
   // Other hosts learn of a death at once, also while all ranks of this host compute.
   return network_->agent().start({.heard = heard,
                                   .deaths = watch_.deaths(),
-                                  .someone_died = [this] { watch_.look_for_deaths(); }});
+                                  .someone_died = [this] { watch_.look_for_deaths(); },
+                                  .may_gather = may_gather});
 }
 
 void Job::carry_network() {

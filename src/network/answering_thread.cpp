@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 #include <sys/eventfd.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -43,13 +45,38 @@ base::Status AnsweringThread::start(Duties duties) {
   if (!doorbell_.valid() || !taken_.valid()) {
     return Error{Code::system, fmt::format("eventfd: {}", std::strerror(errno))};
   }
+  burst_timer_.reset(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
+  if (!burst_timer_.valid()) return base::system_error("timerfd_create", errno);
   base::Result<std::thread> started = base::start_thread("unisono-net", [this] { run(); });
   if (!started.ok()) {
     return Error{started.error().code,
                  fmt::format("no thread for the network's agent: {}", started.error().message)};
   }
   thread_ = std::move(*started);
+  if (duties_.may_gather) allow_bursts();
   return base::success();
+}
+
+// Not before this thread runs, which ends bursts. Setting a timer costs a virtual machine as much
+// as two datagrams. So one that runs already stays as it is, and ends a later burst too early.
+void AnsweringThread::allow_bursts() {
+  const auto begun = [this](std::int64_t in_ns) {
+    itimerspec time{};
+    timerfd_gettime(burst_timer_.get(), &time);
+    if (time.it_value.tv_sec != 0 || time.it_value.tv_nsec != 0) return;
+    in_ns = std::max<std::int64_t>(in_ns, 1);  // 0 would stop the timer
+    time.it_value = {.tv_sec = in_ns / base::kSecond, .tv_nsec = in_ns % base::kSecond};
+    timerfd_settime(burst_timer_.get(), 0, &time, nullptr);
+  };
+  const std::lock_guard lock(mutex_);
+  carrier_.reliable().outbox().allow_bursts({.allowed = duties_.may_gather, .begun = begun});
+}
+
+void AnsweringThread::end_burst() {
+  std::uint64_t expirations = 0;
+  if (read(burst_timer_.get(), &expirations, sizeof expirations) < 0) return;  // it was set anew
+  const std::lock_guard lock(mutex_);
+  carrier_.reliable().outbox().end_burst();
 }
 
 // This thread progresses operations too, and must not leave the datagrams to itself.
@@ -115,12 +142,14 @@ void AnsweringThread::run() {
   }
 }
 
-// Also until a process dies.
+// Also until a process dies, or packets have to leave.
 void AnsweringThread::sleep_until_nudged(int descriptor, std::int64_t timeout_ns) {
-  constexpr unsigned kDeaths = 1U << 2;
-  const unsigned woken = sleep_on({descriptor, doorbell_.get(), duties_.deaths}, timeout_ns);
+  constexpr unsigned kDeaths = 1U << 2, kBurst = 1U << 3;
+  const unsigned woken =
+      sleep_on({descriptor, doorbell_.get(), duties_.deaths, burst_timer_.get()}, timeout_ns);
   eventfd_t count = 0;
   eventfd_read(doorbell_.get(), &count);
+  if ((woken & kBurst) != 0) end_burst();
   if ((woken & kDeaths) != 0 && !stop_.load()) duties_.someone_died();
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // AnsweringThread: looks after a rank's datagrams while no thread of the rank does. A rank that
 // computes has to repeat lost packets, and to show that it lives. While a thread of the rank polls
-// or sleeps on the datagrams itself, this thread leaves them to it. Any thread.
+// or sleeps on the datagrams itself, this thread leaves them to it. But packets that wait for
+// others leave in time in any case (reliable/link/burst.hpp). Any thread.
 #pragma once
 
 #include <atomic>
@@ -32,6 +33,8 @@ class AnsweringThread {
     std::function<bool(bool)> heard;
     int deaths = -1;
     std::function<void()> someone_died;
+    // Whether packets of a row of calls may wait for each other; none: they never do.
+    std::function<bool(std::int64_t now_ns)> may_gather{};
   };
   base::Status start(Duties duties);
 
@@ -59,13 +62,16 @@ class AnsweringThread {
   void run();
   std::optional<bool> turn(bool busy);
   void nudge() const;
+  void allow_bursts();
+  void end_burst();
   void sleep_until_nudged(int descriptor, std::int64_t timeout_ns);
 
   Carrier& carrier_;
   std::mutex& mutex_;  // of carrier_
   Duties duties_;
-  base::Descriptor doorbell_;  // eventfd: this thread is to look around
-  base::Descriptor taken_;     // eventfd: another thread than the sleeping ones took arrivals
+  base::Descriptor doorbell_;     // eventfd: this thread is to look around
+  base::Descriptor taken_;        // eventfd: another thread than the sleeping ones took arrivals
+  base::Descriptor burst_timer_;  // packets have waited for others for long enough
   std::atomic<int> sleepers_{0};
   std::atomic<std::int64_t> looked_ns_{0};  // when a thread of the rank last polled
   std::atomic<bool> rests_{false};          // it leaves the datagrams to the rank's threads

@@ -139,7 +139,7 @@ std::string Network::why_lost(int rank) {
 
 void Network::confirm(int rank) {
   const std::lock_guard lock(mutex_);
-  carrier_.reliable().confirm(rank);
+  carrier_.reliable().deliveries().confirm(rank);
 }
 
 void Network::forget(int rank, reliable::Departure how) {
@@ -149,7 +149,7 @@ void Network::forget(int rank, reliable::Departure how) {
 
 void Network::forget_once(int rank, reliable::Departure how) {
   const std::lock_guard lock(mutex_);
-  if (!carrier_.reliable().has_forgotten(rank)) carrier_.forget(rank, how);
+  if (!carrier_.reliable().deliveries().has_forgotten(rank)) carrier_.forget(rank, how);
 }
 
 bool Network::settle(std::int64_t patience_ns, const Departures& departures) {

@@ -95,7 +95,8 @@ void Reliable::put(const transport::Put& message) {
     }
     deliveries_.submit(link, message.target, header, payload);
   } while (done < message.bytes);
-  outbox_.flush();
+  const bool is_short = message.bytes <= most && message.flag != nullptr;
+  is_short ? outbox_.flush_or_gather(message.target, message.bytes) : outbox_.flush();
 }
 
 void Reliable::get(const transport::Get& wanted) {
@@ -112,7 +113,7 @@ void Reliable::get(const transport::Get& wanted) {
       encode_get({region_.offset_of(wanted.place, wanted.bytes), wanted.bytes});
   deliveries_.submit(link, wanted.source, header, payload);
   // The other side does not wait for it, and would not ask if it were lost.
-  confirm(wanted.source);
+  deliveries_.confirm(wanted.source);
   outbox_.flush();
 }
 
@@ -150,7 +151,8 @@ void Reliable::put_to_all(const transport::Put& message) {
     }
     group_.put(header, payload, context_.now_ns);
   } while (done < message.bytes);
-  outbox_.flush();
+  const bool is_short = message.bytes <= most && message.flag != nullptr;
+  is_short ? outbox_.flush_or_gather(transport::kGroup, message.bytes) : outbox_.flush();
 }
 
 void Reliable::probe_path(int rank) {
@@ -182,7 +184,7 @@ int Reliable::progress() {
   });
   group_.look_at_timers(context_.now_ns);
   narrow_.send_probes();
-  outbox_.flush();
+  outbox_.flush_after_look();
   return received;
 }
 
@@ -306,7 +308,7 @@ std::int64_t Reliable::next_deadline_ns() const {
 }
 
 void Reliable::forget(int rank, Departure how) {
-  if (!has_forgotten(rank)) group_.forget(rank, how, context_.now_ns);
+  if (!deliveries_.has_forgotten(rank)) group_.forget(rank, how, context_.now_ns);
   sizes_.paths().forget(rank);
   deliveries_.forget(rank);
 }

@@ -60,9 +60,6 @@ class Reliable final : public transport::Transport {
   // Finds out whether the path to that rank carries full datagrams, while progress() is called.
   void probe_path(int rank);
 
-  // Makes sure that puts to that rank arrive, although no rank there may wait for them.
-  void confirm(int rank) { deliveries_.confirm(rank); }
-
   // Whether every put is known to have arrived. At the end a rank calls settle() until then, or
   // until its patience ends: it asks those who have not said.
   bool is_settled() const { return group_.is_settled() && deliveries_.is_settled(); }
@@ -70,7 +67,6 @@ class Reliable final : public transport::Transport {
   // That rank has left or is lost: nobody need wait until it has what was put to it, and what it
   // lacks is not repeated. Multicasts that a lost rank may lack have failed (Group).
   void forget(int rank, Departure how = Departure::lost);
-  bool has_forgotten(int rank) const { return deliveries_.has_forgotten(rank); }
   // Tells those who sent to this rank how far it has come, so that they need not ask a rank that
   // has left.
   void send_last_statuses();
@@ -92,6 +88,9 @@ class Reliable final : public transport::Transport {
   const ReliableCounts& counts() const { return context_.counts; }
   const wire::Drops& drops() const { return context_.filter.drops(); }
   transport::Datagrams& datagrams() { return *datagrams_; }
+  Outbox& outbox() { return outbox_; }
+  // Its confirm() makes sure that puts to a rank arrive, although no rank there may wait for them.
+  Deliveries& deliveries() { return deliveries_; }
 
  private:
   void take(const wire::Parsed& packet);

@@ -15,11 +15,14 @@
 #include <vector>
 
 #include "base/clock.hpp"
+#include "base/descriptor.hpp"
 #include "harness/all_results.hpp"
 #include "harness/own_stderr.hpp"
 #include "harness/scale.hpp"
 #include "harness/unattended.hpp"
 #include "net/host_ranks.hpp"
+#include "reliable/link/burst.hpp"
+#include "transport/udp/sockets.hpp"
 
 namespace unisono::harness::job_test {
 namespace {
@@ -143,8 +146,10 @@ Sent datagrams_sent() {
 }
 
 // A message to all is one packet, which each host's rank reads in its copy of the sender's memory.
-// One by one they would be kHosts - 1.
-constexpr std::int64_t kBroadcasts = 200;
+// One by one they would be kHosts - 1. So few broadcasts are no row whose packets wait for each
+// other, together with what the start has sent.
+constexpr std::int64_t kBroadcasts = 100;
+static_assert(2 * kBroadcasts < reliable::Burst::kRow);
 
 TEST_F(HostsJob, AMulticastIsOnePacketForAllHosts) {
   auto processes =
@@ -165,6 +170,75 @@ TEST_F(HostsJob, AMulticastIsOnePacketForAllHosts) {
         }
         EXPECT_TRUE(succeeded(unisono_finalize(world)));
       });
+  expect_all_clean(processes);
+}
+
+// Whether the kernel takes several datagrams as one message.
+bool joins_datagrams() {
+  const base::Descriptor socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  return transport::probe_features(socket, true).segmentation;
+}
+
+// A root that does nothing but broadcast lets several wait for each other. The kernel counts those
+// that leave together as one. Where other programs compute, nothing waits, so the rows go on until
+// one is shorter than its calls.
+TEST_F(HostsJob, ARowOfBroadcastsLeavesInBursts) {
+  if (!joins_datagrams()) GTEST_SKIP() << "this kernel has no UDP_SEGMENT";
+  auto processes =
+      start_one_each(hosts_, kHosts, {{"UNISONO_MULTICAST", "on"}}, [](int rank, const Line& line) {
+        constexpr std::int64_t kRow = 10 * reliable::Burst::kRow;
+        constexpr int kRows = 300;
+        unisono_comm_t world = nullptr;
+        ASSERT_TRUE(succeeded(unisono_init(&world)));
+        std::int64_t has_joined = 0;
+        for (int row = 0; row < kRows && has_joined == 0; ++row) {
+          const std::int64_t before = read_udp4_sent();
+          ASSERT_GE(before, 0);
+          for (std::int64_t i = 0; i < kRow; ++i) {
+            std::int64_t value = rank == 0 ? i : -1;
+            ASSERT_TRUE(succeeded(unisono_broadcast(&value, 1, UNISONO_INT64, 0, world)));
+            ASSERT_EQ(value, i);
+          }
+          has_joined = read_udp4_sent() - before < kRow ? 1 : 0;
+          ASSERT_TRUE(succeeded(unisono_broadcast(&has_joined, 1, UNISONO_INT64, 0, world)));
+        }
+        EXPECT_TRUE(succeeded(unisono_finalize(world)));
+        if (rank == 0) line.say(has_joined != 0 ? "joined" : "alone");
+      });
+  const bool has_joined = processes.front().line().hear() == "joined";
+  expect_all_clean(processes);
+  // Beside other programs packets do not wait.
+  if (!has_joined) GTEST_SKIP() << "no burst in 300 rows: the cores were busy all the time";
+}
+
+// The last broadcasts of a row arrive although the root waits for something else.
+TEST_F(HostsJob, ARootThatLeavesARowForOtherWorkKeepsNothingBack) {
+  constexpr int kTurns = 20;
+  auto processes =
+      start_one_each(hosts_, kHosts, {{"UNISONO_MULTICAST", "on"}}, [](int rank, const Line& line) {
+        unisono_comm_t world = nullptr;
+        ASSERT_TRUE(succeeded(unisono_init(&world)));
+        for (int turn = 0; turn < kTurns; ++turn) {
+          const std::int64_t row = 2 * reliable::Burst::kRow + turn;
+          for (std::int64_t i = 0; i < row; ++i) {
+            std::int64_t value = rank == 0 ? i : -1;
+            ASSERT_TRUE(succeeded(unisono_broadcast(&value, 1, UNISONO_INT64, 0, world)));
+            ASSERT_EQ(value, i);
+          }
+          if (rank == 0) {
+            ASSERT_EQ(line.hear(), "all there");
+          } else {
+            line.say("there");
+          }
+        }
+        EXPECT_TRUE(succeeded(unisono_finalize(world)));
+      });
+  for (int turn = 0; turn < kTurns; ++turn) {
+    for (int rank = 1; rank < kHosts; ++rank) {
+      ASSERT_EQ(processes[static_cast<std::size_t>(rank)].line().hear(), "there");
+    }
+    processes[0].line().say("all there");
+  }
   expect_all_clean(processes);
 }
 

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstring>
+#include <utility>
 
 #include "reliable/path/pieces.hpp"
 
@@ -79,9 +80,42 @@ void Outbox::send_in_pieces(int target, const wire::Envelope& envelope,
   }
 }
 
+// Whether a packet may wait is asked only when it would be the first: that reads the clock of
+// others, and a burst is short.
+void Outbox::flush_or_gather(int target, std::size_t bytes) {
+  if (bursts_.allowed == nullptr || !datagrams_.joins(target)) return flush();
+  switch (burst_.next(context_.now_ns, bytes)) {
+    case Burst::Next::gather:
+      return;
+    case Burst::Next::begin:
+      if (bursts_.allowed(context_.now_ns)) {
+        bursts_.begun(burst_.longest_ns());
+        return burst_.note_begun(context_.options.now_ns());
+      }
+      burst_.restart();
+      break;
+    case Burst::Next::leave:
+      break;
+  }
+  flush();
+  burst_.note_left(context_.options.now_ns());
+}
+
+void Outbox::end_burst() {
+  context_.now_ns = context_.options.now_ns();
+  flush();
+}
+
+void Outbox::flush_after_look() {
+  flush();
+  burst_.note_look(context_.now_ns);
+}
+
 void Outbox::flush() {
+  const bool is_burst = burst_.is_open();
+  burst_.end();
   while (!is_empty()) {
-    if ((loose_.empty() ? send_kept() : send_loose()) == 0) return;
+    if ((loose_.empty() ? send_kept(is_burst) : send_loose()) == 0) return;
   }
 }
 
@@ -98,9 +132,10 @@ std::size_t Outbox::send_loose() {
 }
 
 // A batch of the queue; returns how many of its packets are handled.
-std::size_t Outbox::send_kept() {
+std::size_t Outbox::send_kept(bool is_burst) {
   std::array<Outgoing, kMostBatch> batch;
   const std::size_t most = batch_of(datagrams_);
+  if (is_burst) group_by_target(std::min(most, queue_.size()));
   std::size_t count = 0;
   std::size_t looked_at = 0;
   for (; looked_at < queue_.size() && count < most; ++looked_at) {
@@ -117,6 +152,23 @@ std::size_t Outbox::send_kept() {
     queue_.pop_front();
   }
   return taken;
+}
+
+// Packets to one target become neighbours among the first `count`, because only neighbours join.
+// Those to the same target keep their order.
+void Outbox::group_by_target(std::size_t count) {
+  std::array<std::uint32_t, kMostBatch> before;
+  std::copy_n(queue_.begin(), count, before.begin());
+  const auto target_of = [&](std::size_t i) { return pool_.at(before[i]).target; };
+  std::size_t done = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (before[i] == PacketPool::kNone) continue;
+    const int target = target_of(i);
+    for (std::size_t j = i; j < count; ++j) {
+      if (before[j] == PacketPool::kNone || target_of(j) != target) continue;
+      queue_[done++] = std::exchange(before[j], PacketPool::kNone);
+    }
+  }
 }
 
 // A packet that does not leave in one datagram.

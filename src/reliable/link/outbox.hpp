@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Outbox: the packets of a rank that have to leave. Packets with a number stay in a pool until
 // their receivers have them. Others (requests, answers, multicasts) leave before them and are not
-// kept. Packets that are too long for their path leave in pieces. One thread at a time.
+// kept. Packets that are too long for their path leave in pieces. Short packets of a row of calls
+// may wait for each other (Burst). One thread at a time.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <span>
 #include <vector>
 
 #include "reliable/context.hpp"
+#include "reliable/link/burst.hpp"
 #include "reliable/link/packet_pool.hpp"
 #include "reliable/path/datagram_sizes.hpp"
 #include "transport/datagrams.hpp"
@@ -43,6 +46,20 @@ class Outbox {
   // Sends what the datagrams take.
   void flush();
 
+  // From now on packets may wait for each other. `begun` is called when one begins to wait, with
+  // the time after which end_burst() is to be called. It comes from another thread if need be.
+  struct Bursts {
+    std::function<bool(std::int64_t now_ns)> allowed;
+    std::function<void(std::int64_t in_ns)> begun;
+  };
+  void allow_bursts(Bursts bursts) { bursts_ = std::move(bursts); }
+  // After a message of one packet, with so many bytes: it leaves, or it waits for the next one.
+  void flush_or_gather(int target, std::size_t bytes);
+  // All packets that wait leave.
+  void end_burst();
+  // The rank looks for arrivals: all packets leave.
+  void flush_after_look();
+
  private:
   // A packet that the pool does not keep.
   struct LoosePacket {
@@ -51,9 +68,10 @@ class Outbox {
     std::vector<std::byte> payload;
   };
 
-  std::size_t send_kept();
+  std::size_t send_kept(bool is_burst);
   std::size_t send_front();
   std::size_t send_loose();
+  void group_by_target(std::size_t count);
   void send_in_pieces(int target, const wire::Envelope& envelope,
                       std::span<const std::byte> payload);
 
@@ -63,6 +81,8 @@ class Outbox {
   PacketPool pool_;
   std::deque<std::uint32_t> queue_;  // packets of the pool
   std::deque<LoosePacket> loose_;    // before them
+  Burst burst_;
+  Bursts bursts_;  // without functions: no packet waits
 };
 
 }  // namespace unisono::reliable

@@ -5,6 +5,7 @@
 #include <sys/eventfd.h>
 
 #include <atomic>
+#include <thread>
 #include <vector>
 
 #include "base/clock.hpp"
@@ -31,7 +32,7 @@ TEST(SleepOn, SaysWhichDescriptorIsReadable) {
 // Rank 0 of two hosts, whose datagrams nobody carries on.
 class OneRank {
  public:
-  OneRank() : network_(2, {}), region_(64) {
+  OneRank() : network_(2, {.joins = true}), region_(64) {
     reliable::ReliableOptions options;
     options.key = wire::key_of("test");
     options.ranks = 2;
@@ -41,6 +42,11 @@ class OneRank {
     carrier = std::make_unique<Carrier>(
         std::make_unique<reliable::Reliable>(network_.attach(0), options));
     thread = std::make_unique<AnsweringThread>(*carrier, mutex);
+  }
+  // A message without bytes for rank 1, which is gone and lacks nothing.
+  void put(std::uint64_t value) {
+    if (value == 1) carrier->forget(1);
+    carrier->transport().put({.target = 1, .flag = region_.data(), .flag_value = value});
   }
 
  private:
@@ -117,6 +123,28 @@ TEST(AnsweringThread, ASleepEndsWhenARequestIsDueAgain) {
   EXPECT_GE(base::now_ns(), due_ns);
   rank.carrier->progress();
   EXPECT_GT(rank.carrier->sleep_target(false).deadline_ns, due_ns);
+}
+
+// A rank that does not look: its thread lets leave what waits, though it leaves arrivals to it.
+TEST(AnsweringThread, EndsABurst) {
+  OneRank rank;
+  ASSERT_TRUE(rank.thread->start({.heard = [](bool) { return false; },
+                                  .someone_died = [] {},
+                                  .may_gather = [](std::int64_t) { return true; }}));
+  std::uint64_t flag = 0;
+  const auto waits = [&rank] {
+    const std::lock_guard lock(rank.mutex);
+    return !rank.carrier->reliable().outbox().is_empty();
+  };
+  for (int burst = 0; burst < 3; ++burst) {
+    do {
+      rank.thread->note_look();
+      const std::lock_guard lock(rank.mutex);
+      rank.put(++flag);
+    } while (!waits());
+    while (waits()) std::this_thread::yield();
+  }
+  EXPECT_GT(flag, reliable::Burst::kRow);
 }
 
 }  // namespace

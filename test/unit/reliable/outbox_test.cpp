@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Bursts of an Outbox: what leaves in one call, and when.
+#include "reliable/link/outbox.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "unit/reliable/ranks.hpp"
+
+namespace unisono::reliable::outbox_test {
+namespace {
+
+constexpr int kSenders = 4;
+constexpr std::int64_t kAloneNs = 5000;
+constexpr std::int64_t kCallNs = 1000;
+
+struct Call {
+  std::vector<int> targets;
+  std::vector<std::byte> first_bytes;  // of each body
+};
+
+// Notes each call; a datagram takes its time.
+class Recorder final : public transport::Datagrams {
+ public:
+  explicit Recorder(std::int64_t& now_ns) : now_ns_(now_ns) {}
+
+  const transport::DatagramLimits& limits() const override { return limits_; }
+  int rank() const override { return 0; }
+  std::size_t send(std::span<const transport::Outgoing> datagrams) override {
+    Call& call = calls.emplace_back();
+    for (const transport::Outgoing& datagram : datagrams) {
+      call.targets.push_back(datagram.target);
+      call.first_bytes.push_back(datagram.body.empty() ? std::byte{0} : datagram.body[0]);
+    }
+    now_ns_ += kAloneNs;
+    return datagrams.size();
+  }
+  bool joins(int /*target*/) const override { return can_join; }
+  std::size_t receive(std::span<transport::Incoming>) override { return 0; }
+  transport::DatagramCounts counts() const override { return {}; }
+
+  std::vector<Call> calls;
+  bool can_join = true;
+
+ private:
+  std::int64_t& now_ns_;
+  transport::DatagramLimits limits_{
+      .name = "recorder", .max_payload = 1472, .batch = 64, .multicast = true};
+};
+
+class OutboxBursts : public ::testing::Test {
+ protected:
+  OutboxBursts() {
+    outbox_.allow_bursts({.allowed = [this](std::int64_t) { return allowed_; },
+                          .begun = [this](std::int64_t in_ns) { begun_.push_back(in_ns); }});
+  }
+  // A message that fits into one packet, whose number is its first byte. Its receiver has not
+  // acknowledged it.
+  std::uint32_t put(int target) {
+    const auto to =
+        target == transport::kGroup ? wire::kToGroup : static_cast<std::uint32_t>(target);
+    now_ns_ += kCallNs;
+    context_.now_ns = now_ns_;
+    const std::vector<std::byte> payload(8, static_cast<std::byte>(++number_));
+    const wire::Envelope envelope =
+        context_.filter.seal(context_.filter.header(wire::Kind::put, to, number_), payload);
+    std::uint32_t index = PacketPool::kNone;
+    if (target == transport::kGroup) {
+      outbox_.send(target, envelope, payload);
+    } else {
+      index = outbox_.keep(target, envelope, payload);
+    }
+    outbox_.flush_or_gather(target, payload.size());
+    return index;
+  }
+  void begin_row() {
+    for (std::int64_t i = 0; i < Burst::kRow; ++i) put(1);
+    ASSERT_EQ(datagrams_.calls.size(), static_cast<std::size_t>(Burst::kRow));
+    ASSERT_TRUE(begun_.empty());
+    datagrams_.calls.clear();
+  }
+
+  std::int64_t now_ns_ = kMillisecond;
+  Recorder datagrams_{now_ns_};
+  Context context_{options(), 0};
+  DatagramSizes sizes_{datagrams_,
+                       {.hosts = context_.options.hosts,
+                        .full_bytes = 1472,
+                        .apart = context_.options.gap,
+                        .ask = context_.options.ask},
+                       {}};
+  Outbox outbox_{context_, datagrams_, sizes_};
+  bool allowed_ = true;
+  std::vector<std::int64_t> begun_;
+  std::uint64_t number_ = 0;
+
+ private:
+  ReliableOptions options() const {
+    ReliableOptions all;
+    all.key = wire::key_of("test");
+    all.ranks = kSenders;
+    all.hosts = topology::HostMap::apart(kSenders);
+    all.now_ns = [this] { return now_ns_; };
+    return all;
+  }
+};
+
+TEST_F(OutboxBursts, ABurstIsOneCallWithItsTargetsTogether) {
+  begin_row();
+  for (int i = 0; i < Burst::kMost; ++i) put(1 + i % 3);
+  ASSERT_EQ(datagrams_.calls.size(), 1U);
+  const Call& call = datagrams_.calls[0];
+  ASSERT_EQ(call.targets.size(), static_cast<std::size_t>(Burst::kMost));
+  EXPECT_TRUE(std::ranges::is_sorted(call.targets));
+  for (std::size_t i = 1; i < call.targets.size(); ++i) {
+    if (call.targets[i] != call.targets[i - 1]) continue;
+    EXPECT_EQ(
+        std::to_integer<int>(call.first_bytes[i]) - std::to_integer<int>(call.first_bytes[i - 1]),
+        3)
+        << "packets to one target keep their order";
+  }
+  EXPECT_EQ(begun_, std::vector{Burst::kMost * kAloneNs});
+  EXPECT_TRUE(outbox_.is_empty());
+}
+
+TEST_F(OutboxBursts, MulticastsGatherToo) {
+  begin_row();
+  for (int i = 0; i < Burst::kMost; ++i) put(transport::kGroup);
+  ASSERT_EQ(datagrams_.calls.size(), 1U);
+  EXPECT_EQ(datagrams_.calls[0].targets, std::vector<int>(Burst::kMost, transport::kGroup));
+}
+
+TEST_F(OutboxBursts, ALookEndsOne) {
+  begin_row();
+  for (int i = 0; i < 5; ++i) put(1);
+  EXPECT_TRUE(datagrams_.calls.empty());
+  outbox_.flush_after_look();
+  ASSERT_EQ(datagrams_.calls.size(), 1U);
+  EXPECT_EQ(datagrams_.calls[0].targets.size(), 5U);
+  for (std::int64_t i = 1; i <= Burst::kAlone; ++i) {
+    put(1);
+    EXPECT_EQ(datagrams_.calls.size(), 1U + static_cast<std::size_t>(i));
+  }
+}
+
+// No call follows, and another thread ends it.
+TEST_F(OutboxBursts, EndsWhenItsTimeIsOver) {
+  begin_row();
+  for (int i = 0; i < 5; ++i) put(1);
+  ASSERT_EQ(begun_.size(), 1U);
+  now_ns_ += begun_[0];
+  outbox_.end_burst();
+  ASSERT_EQ(datagrams_.calls.size(), 1U);
+  EXPECT_EQ(datagrams_.calls[0].targets.size(), 5U);
+  outbox_.end_burst();
+  EXPECT_EQ(datagrams_.calls.size(), 1U) << "nothing waits any more";
+  put(1);
+  EXPECT_EQ(datagrams_.calls.size(), 2U) << "a rank that paused does not only send";
+}
+
+TEST_F(OutboxBursts, ALongMessageTakesThemAlong) {
+  begin_row();
+  for (int i = 0; i < 5; ++i) put(1);
+  outbox_.flush();
+  ASSERT_EQ(datagrams_.calls.size(), 1U);
+  EXPECT_EQ(datagrams_.calls[0].targets.size(), 5U);
+}
+
+TEST_F(OutboxBursts, NothingWaitsWhereItIsNotAllowed) {
+  begin_row();
+  allowed_ = false;
+  for (int i = 0; i < 2 * Burst::kRow; ++i) put(1);
+  EXPECT_EQ(datagrams_.calls.size(), 2U * Burst::kRow);
+  EXPECT_TRUE(begun_.empty());
+}
+
+TEST_F(OutboxBursts, NothingWaitsWhereDatagramsDoNotJoin) {
+  begin_row();
+  datagrams_.can_join = false;
+  for (int i = 0; i < 2 * Burst::kRow; ++i) put(1);
+  EXPECT_EQ(datagrams_.calls.size(), 2U * Burst::kRow);
+}
+
+// Its receiver has acknowledged a packet that still waits: it leaves nothing behind.
+TEST_F(OutboxBursts, APacketMayBeOverBeforeItLeaves) {
+  begin_row();
+  put(1);
+  outbox_.release(put(2));
+  put(1);
+  outbox_.flush_after_look();
+  EXPECT_TRUE(outbox_.is_empty());
+  std::size_t sent = 0;
+  for (const Call& call : datagrams_.calls) sent += call.targets.size();
+  EXPECT_EQ(sent, 2U);
+}
+
+}  // namespace
+}  // namespace unisono::reliable::outbox_test
