@@ -45,7 +45,7 @@ class OneRank {
   }
   // A message without bytes for rank 1, which is gone and lacks nothing.
   void put(std::uint64_t value) {
-    if (value == 1) carrier->forget(1);
+    if (value == 1) carrier->forget(1, reliable::Departure::lost);
     carrier->transport().put({.target = 1, .flag = region_.data(), .flag_value = value});
   }
 
