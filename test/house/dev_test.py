@@ -185,13 +185,22 @@ class Dev(unittest.TestCase):
                 (folder / name).write_text("nothing\n")
 
     def test_the_next_build_goes_on_beside_the_tests(self):
-        # The tests of a preset do not end here before the build of the next one has begun.
+        # The tests of a preset do not end here before the build of the next one has begun, and that
+        # build does not end before it is waited for.
         self.stand_ins_of_a_test(
-            'case "$*" in "--build --preset "*) touch built_$3; chrt -p $$ >policy_$3;; esac',
+            'case "$*" in "--build --preset "*) ;; *) exit 0;; esac\n'
+            'chrt -p $$ >policy_$3\n'
+            'touch built_$3\n'
+            'case $3 in release) exit 0;; asan) before=release;; tsan) before=asan;; esac\n'
+            'for i in $(seq 600); do\n'
+            '  [ -e tested_$before ] && chrt -p $$ | grep SCHED_OTHER >policy_awaited_$3 && break\n'
+            '  sleep 0.1\n'
+            'done',
             'case $preset in release) next=asan;; asan) next=tsan;; tsan) next=tsan;; esac\n'
             '[ -e built_$preset ] || exit 1\n'
             'for i in $(seq 600); do [ -e built_$next ] && break; sleep 0.1; done\n'
-            '[ -e built_$next ] || exit 1')
+            '[ -e built_$next ] || exit 1\n'
+            'touch tested_$preset')
         run = self.dev("test")
         self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
         tested = [call.split()[2] for call in self.calls("ctest")]
@@ -199,6 +208,7 @@ class Dev(unittest.TestCase):
         self.assertNotIn("SCHED_IDLE", (self.top / "policy_release").read_text())
         for preset in ("asan", "tsan"):
             self.assertIn("SCHED_IDLE", (self.top / f"policy_{preset}").read_text())
+            self.assertIn("SCHED_OTHER", (self.top / f"policy_awaited_{preset}").read_text())
 
     def test_core_leaves_out_the_front_ends(self):
         for arguments, labels in (([], "^slow$"), (["--core"], "^slow$|^frontend$"),
