@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <bit>
 #include <cerrno>
 #include <chrono>
@@ -96,6 +97,9 @@ void end_registry(Registry& known) {
   }
 }
 
+// Null: nothing has asked for a profile. For signal handlers, which must not make one.
+std::atomic<Registry*> registry_in_use{nullptr};
+
 Registry& registry() {
   // Never destroyed: in a child of fork() its thread is not there to be joined.
   static Registry* const known = [] {
@@ -103,6 +107,7 @@ Registry& registry() {
     sem_init(&made->wake, 0, 0);
     sem_init(&made->saved, 0, 0);
     std::atexit([] { end_registry(registry()); });
+    registry_in_use = made;
     return made;
   }();
   return *known;
@@ -264,11 +269,11 @@ void Profile::save() {
 // The thread does it, because the caller may have been interrupted anywhere, with any lock.
 void save_profiles() {
   constexpr std::chrono::seconds kMost{1};
-  Registry& known = registry();
-  if (known.process != getpid() || !known.has_saver) return;
-  ++known.asked;
-  sem_post(&known.wake);
-  wait_for_post(known.saved, kMost);
+  Registry* const known = registry_in_use;
+  if (known == nullptr || known->process != getpid() || !known->has_saver) return;
+  ++known->asked;
+  sem_post(&known->wake);
+  wait_for_post(known->saved, kMost);
 }
 
 Profile* find_profile(const std::string& file) {

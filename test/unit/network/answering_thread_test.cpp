@@ -132,7 +132,7 @@ std::int64_t even_clock() {
   return time_ns += base::kMicrosecond;
 }
 
-// A rank that does not look: its thread lets leave what waits, though it leaves arrivals to it.
+// Where a rank does not look, its thread sends what waits. Arrivals it leaves to the rank.
 TEST(AnsweringThread, EndsABurst) {
   OneRank rank(even_clock);
   ASSERT_TRUE(rank.thread->start({.heard = [](bool) { return false; },
