@@ -56,7 +56,7 @@ TEST(Packet, BytesOnTheWire) {
   const std::uint32_t job = job_of(kKey);
   const auto job_byte = [&](int i) { return static_cast<unsigned char>(job >> (8 * i)); };
   const unsigned char expected[64] = {
-      'U',  'n',  3,    1,    job_byte(0), job_byte(1), job_byte(2), job_byte(3),  //
+      'U',  'n',  4,    1,    job_byte(0), job_byte(1), job_byte(2), job_byte(3),  //
       8,    7,    6,    5,    4,           3,           2,           1,            //
       2,    0,    0,    0,    1,           0,           0,           0,            //
       3,    0,    0,    0,    0xa4,        0xa3,        0xa2,        0xa1,         //
