@@ -57,6 +57,14 @@ def add_program(totals, name, output, ok, must_run):
         add_skips(totals, name, skipped, list(reasons) or ["no reason is given"], must_run)
 
 
+def unfinished(output):
+    """Of a program of GoogleTest that ended before its last line: the case in which it did."""
+    begun = re.findall(r"^\[ RUN      \] (\S+)$", output, re.M)
+    if not begun or re.search(rf"^\[ .* \] {re.escape(begun[-1])} \(", output, re.M):
+        return ""
+    return f": in {begun[-1]}"
+
+
 def reason_of(case, output):
     said = re.findall(r"^skipped: (.+)$", output, re.M)
     skipped = case.find("skipped")
@@ -77,7 +85,7 @@ def add_run(totals, path, names):
             totals.passed += 1
         else:
             totals.failed += 1
-            totals.failures.append(name)
+            totals.failures.append(name + unfinished(output))
 
 
 def main(arguments):

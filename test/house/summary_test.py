@@ -48,6 +48,11 @@ class Summary(unittest.TestCase):
     def test_a_crash_counts_once(self):
         status, lines = summary(("unit_x", "fail", "[ RUN      ] A.B\n"))
         self.assertEqual((status, lines[-1]), (1, "0 passed, 1 failed"))
+        self.assertIn("FAILED   release: unit_x: in A.B", lines)
+
+    def test_a_crash_between_cases_is_of_none(self):
+        _, lines = summary(("unit_x", "fail", "[ RUN      ] A.B\n[       OK ] A.B (0 ms)\n"))
+        self.assertIn("FAILED   release: unit_x", lines)
 
     def test_a_sanitizer_report_after_passing_cases_fails(self):
         status, lines = summary(("unit_x", "fail", PASSING + "ERROR: LeakSanitizer\n"))
