@@ -123,15 +123,11 @@ void use_input_only(Call& call, handle send) {
 std::vector<std::int64_t> numbers(const Call& call, handle list, const char* name) {
   std::vector<std::int64_t> all;
   try {
-    for (const handle number : list) {
-      PyObject* const whole = PyNumber_Index(number.ptr());
-      if (whole == nullptr) throw nb::python_error();
-      all.push_back(nb::cast<std::int64_t>(nb::steal(whole)));
-    }
+    for (const handle number : list) all.push_back(whole<std::int64_t>(number, "an entry"));
   } catch (const nb::python_error&) {
     throw BadArgument(std::string(name) + " is not a sequence of integers", Kind::type);
-  } catch (const nb::cast_error&) {
-    throw BadArgument(std::string(name) + " has a number beyond 64 bits");
+  } catch (const BadArgument& why) {
+    throw BadArgument(std::string(name) + ": " + why.what(), why.kind());
   }
   if (std::ssize(all) != call.comm.size()) {
     throw BadArgument(std::string(name) + " has " + text(std::ssize(all)) + " entries for " +
@@ -204,9 +200,9 @@ void prepare_barrier(Call& call) {
   call.result = nb::none();
 }
 
-void prepare_broadcast(Call& call, handle buffer, int root) {
+void prepare_broadcast(Call& call, handle buffer, Whole root) {
   call.collective = Collective::broadcast;
-  call.root = root;
+  call.root = root.value("root");
   if (is_root(call)) {
     call.send = Array(buffer, Use::input, "buffer");
     call.output = call.send.data();
@@ -220,9 +216,9 @@ void prepare_broadcast(Call& call, handle buffer, int root) {
   call.result = nb::borrow(buffer);
 }
 
-void prepare_reduce(Call& call, handle send, handle receive, handle op, int root) {
+void prepare_reduce(Call& call, handle send, handle receive, handle op, Whole root) {
   call.collective = Collective::reduce;
-  call.root = root;
+  call.root = root.value("root");
   if (is_root(call)) {
     use_same_length(call, send, receive, "as many as send");
     use_op(call, op);
@@ -274,8 +270,8 @@ void prepare_allgather(Call& call, handle send, handle receive) {
   call.count *= use_type(call, call.receive);
 }
 
-void prepare_gather(Call& call, handle send, handle receive, int root) {
-  call.root = root;
+void prepare_gather(Call& call, handle send, handle receive, Whole root) {
+  call.root = root.value("root");
   if (is_root(call)) {
     prepare_allgather(call, send, receive);
   } else {
@@ -284,9 +280,9 @@ void prepare_gather(Call& call, handle send, handle receive, int root) {
   call.collective = Collective::gather;
 }
 
-void prepare_scatter(Call& call, handle send, handle receive, int root) {
+void prepare_scatter(Call& call, handle send, handle receive, Whole root) {
   call.collective = Collective::scatter;
-  call.root = root;
+  call.root = root.value("root");
   if (!is_root(call)) {
     if (is_in_place(receive)) throw BadArgument("only the root may pass IN_PLACE");
     require(receive, "recv", "only the root knows the length of its block");
@@ -396,8 +392,8 @@ void prepare_many_to_many(Call& call, handle send, handle receive, handle counts
 }
 
 void prepare_gatherv(Call& call, handle send, handle receive, handle counts, handle displacements,
-                     int root) {
-  call.root = root;
+                     Whole root) {
+  call.root = root.value("root");
   if (is_root(call)) {
     require(counts, "counts", "the root has to know them");
     prepare_allgatherv(call, send, receive, counts, displacements);
@@ -408,9 +404,9 @@ void prepare_gatherv(Call& call, handle send, handle receive, handle counts, han
 }
 
 void prepare_scatterv(Call& call, handle send, handle receive, handle counts, handle displacements,
-                      int root) {
+                      Whole root) {
   call.collective = Collective::scatterv;
-  call.root = root;
+  call.root = root.value("root");
   if (!is_root(call)) {
     prepare_scatter(call, send, receive, root);
     call.collective = Collective::scatterv;

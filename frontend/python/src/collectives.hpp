@@ -5,6 +5,7 @@
 
 #include <nanobind/nanobind.h>
 
+#include "arguments/whole.hpp"
 #include "call.hpp"
 
 namespace unisono::python {
@@ -16,12 +17,12 @@ void set_in_place(nanobind::handle object);
 using nanobind::handle;
 
 void prepare_barrier(Call& call);
-void prepare_broadcast(Call& call, handle buffer, int root);
-void prepare_reduce(Call& call, handle send, handle receive, handle op, int root);
+void prepare_broadcast(Call& call, handle buffer, Whole root);
+void prepare_reduce(Call& call, handle send, handle receive, handle op, Whole root);
 void prepare_allreduce(Call& call, handle send, handle receive, handle op);
 void prepare_allgather(Call& call, handle send, handle receive);
-void prepare_gather(Call& call, handle send, handle receive, int root);
-void prepare_scatter(Call& call, handle send, handle receive, int root);
+void prepare_gather(Call& call, handle send, handle receive, Whole root);
+void prepare_scatter(Call& call, handle send, handle receive, Whole root);
 void prepare_alltoall(Call& call, handle send, handle receive);
 void prepare_reduce_scatter(Call& call, handle send, handle receive, handle op, handle counts);
 void prepare_scan(Call& call, handle send, handle receive, handle op);
@@ -31,9 +32,9 @@ void prepare_allgatherv(Call& call, handle send, handle receive, handle counts,
 void prepare_many_to_many(Call& call, handle send, handle receive, handle counts, handle receives,
                           handle displacements);
 void prepare_gatherv(Call& call, handle send, handle receive, handle counts, handle displacements,
-                     int root);
+                     Whole root);
 void prepare_scatterv(Call& call, handle send, handle receive, handle counts, handle displacements,
-                      int root);
+                      Whole root);
 void prepare_alltoallv(Call& call, handle send, handle send_counts, handle receive,
                        handle receive_counts, handle send_displacements,
                        handle receive_displacements);

@@ -201,11 +201,9 @@ void Communicator::refuse_because_of(const std::string& why) {
 }
 
 void Communicator::refuse(const char* function, const BadArgument& why) {
-  const bool is_type = why.kind() == BadArgument::Kind::type;
   const std::string what = std::string(function) + ": " + why.what();
   refuse_because_of(what);
-  raise(is_type ? UNISONO_ERROR_TYPE : UNISONO_ERROR_ARGUMENT,
-        "rank " + std::to_string(rank_) + ": " + what, rank_);
+  raise(why.code(), "rank " + std::to_string(rank_) + ": " + what, rank_);
 }
 
 void Communicator::keep(Abandoned abandoned) { abandoned_.push_back(std::move(abandoned)); }

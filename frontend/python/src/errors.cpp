@@ -2,7 +2,6 @@
 #include "errors.hpp"
 
 #include <nanobind/stl/string.h>
-#include <unisono/unisono.h>
 
 namespace unisono::python {
 

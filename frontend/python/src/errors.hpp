@@ -4,6 +4,7 @@
 #pragma once
 
 #include <nanobind/nanobind.h>
+#include <unisono/unisono.h>
 
 #include <stdexcept>
 #include <string>
@@ -18,6 +19,8 @@ class BadArgument : public std::invalid_argument {
   explicit BadArgument(const std::string& what, Kind kind = Kind::value)
       : std::invalid_argument(what), kind_(kind) {}
   Kind kind() const { return kind_; }
+  // The library's.
+  int code() const { return kind_ == Kind::type ? UNISONO_ERROR_TYPE : UNISONO_ERROR_ARGUMENT; }
 
  private:
   Kind kind_;

@@ -4,12 +4,13 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/unique_ptr.h>
-#include <nanobind/stl/vector.h>
 
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "arguments/whole.hpp"
 #include "collectives.hpp"
 #include "communicator.hpp"
 #include "numpy/ndarray.hpp"
@@ -38,6 +39,26 @@ Communicator& communicator_of(nb::handle self) {
   throw nb::type_error(("rank " + std::to_string(communicator.rank()) + ": " + what +
                         "; see help(comm." + name + ")")
                            .c_str());
+}
+
+// Runs what looks at the arguments of `name`; the other ranks are told of an error.
+template <class Prepare>
+void look_at_arguments(Communicator& communicator, const char* name, const Prepare& prepare) {
+  try {
+    prepare();
+  } catch (const BadArgument& why) {
+    communicator.refuse(name, why);
+  } catch (const nb::python_error& error) {
+    communicator.refuse_because_of(std::string(name) + ": " + error.what());
+    throw;
+  }
+}
+
+// For arguments that fit no signature before it.
+void refuse_others(nb::class_<Communicator>& type, const char* name) {
+  type.def(name, [name](nb::handle self, const nb::args&, const nb::kwargs&) -> nb::object {
+    refuse_arguments(self, name);
+  });
 }
 
 // The three ways in which the function `prepare_` is called. The communicator is a handle, so that
@@ -69,14 +90,7 @@ struct Ways<prepare_> {
 
  private:
   static void prepare(Call& call, const char* name, Arguments... arguments) {
-    try {
-      prepare_(call, arguments...);
-    } catch (const BadArgument& why) {
-      call.comm.refuse(name, why);
-    } catch (const nb::python_error& error) {
-      call.comm.refuse_because_of(std::string(name) + ": " + error.what());
-      throw;
-    }
+    look_at_arguments(call.comm, name, [&] { prepare_(call, arguments...); });
   }
 };
 
@@ -111,11 +125,8 @@ struct Definition<prepare_, void (*)(Call&, Arguments...)> {
           return Ways<prepare_>::template keep<Plan>(self, plan->c_str(), a...);
         },
         plan_doc.c_str(), extra...);
-    for (const char* const any : {blocking, start->c_str(), plan->c_str()}) {
-      type.def(any, [any](nb::handle self, const nb::args&, const nb::kwargs&) -> nb::object {
-        refuse_arguments(self, any);
-      });
-    }
+    for (const char* const any : {blocking, start->c_str(), plan->c_str()})
+      refuse_others(type, any);
   }
 };
 
@@ -192,18 +203,27 @@ std::unique_ptr<Communicator> dup(Communicator& self) {
   return self.adopt(made);
 }
 
-std::unique_ptr<Communicator> split(Communicator& self, int color, int key) {
+std::unique_ptr<Communicator> split(Communicator& self, Whole color, Whole key) {
   Communicator::Use use(self);
+  int own_color = 0, own_key = 0;
+  look_at_arguments(self, "split", [&] {
+    own_color = color.value("color");
+    own_key = key.value("key");
+  });
   unisono_comm_t made = nullptr;
-  use.run([&] { return unisono_comm_split(self.handle(), color, key, &made); });
+  use.run([&] { return unisono_comm_split(self.handle(), own_color, own_key, &made); });
   return self.adopt(made);
 }
 
-std::unique_ptr<Communicator> subgroup(Communicator& self, const std::vector<int>& ranks) {
+std::unique_ptr<Communicator> subgroup(Communicator& self, nb::handle ranks) {
   Communicator::Use use(self);
+  std::vector<int> members;
+  look_at_arguments(self, "subgroup", [&] {
+    for (const nb::handle rank : ranks) members.push_back(whole<int>(rank, "an entry of ranks"));
+  });
   unisono_comm_t made = nullptr;
   use.run([&] {
-    return unisono_comm_from_list(self.handle(), ranks.data(), static_cast<int>(ranks.size()),
+    return unisono_comm_from_list(self.handle(), members.data(), static_cast<int>(members.size()),
                                   &made);
   });
   return self.adopt(made);
@@ -216,19 +236,31 @@ std::unique_ptr<Communicator> shrink(Communicator& self) {
   return self.adopt(made);
 }
 
-void publish(Communicator& self, std::uint64_t value) {
-  Communicator::Use use(self);
-  use.run([&] { return unisono_publish(self.handle(), value); });
+// For functions that no other rank waits for.
+template <class Integer>
+Integer own_argument(Whole number, const char* function, const char* name) {
+  try {
+    return number.value<Integer>(name);
+  } catch (const BadArgument& why) {
+    raise(why.code(), std::string(function) + ": " + why.what());
+  }
 }
 
-bool query(Communicator& self, const std::string& how, std::uint64_t value) {
+void publish(Communicator& self, Whole value) {
+  const auto word = own_argument<std::uint64_t>(value, "publish", "value");
+  Communicator::Use use(self);
+  use.run([&] { return unisono_publish(self.handle(), word); });
+}
+
+bool query(Communicator& self, const std::string& how, Whole value) {
   constexpr const char* kHow[] = {"==", "!=", "<", "<=", ">", ">="};
   unisono_compare_t number = 0;
   while (number < 6 && how != kHow[number]) ++number;
   if (number == 6) raise(UNISONO_ERROR_ARGUMENT, "query: how is one of == != < <= > >=");
+  const auto word = own_argument<std::uint64_t>(value, "query", "value");
   Communicator::Use use(self);
   int result = 0;
-  use.run([&] { return unisono_query(self.handle(), number, value, &result); });
+  use.run([&] { return unisono_query(self.handle(), number, word, &result); });
   return result != 0;
 }
 
@@ -301,7 +333,14 @@ void define_communicator(nb::module_& module) {
            "why"_a)
       .def("__enter__", [](nb::handle self) { return nb::borrow(self); })
       .def("__exit__", [](Communicator& self, const nb::args&) { self.close(); });
+  for (const char* const collective : {"split", "subgroup"}) refuse_others(type, collective);
   define_collectives(type);
+}
+
+std::unique_ptr<Communicator> join(Whole rank, Whole size, const nb::callable& allgather,
+                                   double timeout) {
+  return init_with(own_argument<int>(rank, "init_with", "rank"),
+                   own_argument<int>(size, "init_with", "size"), allgather, timeout);
 }
 
 // For unisono.mpi, whose buffers are bytes with datatypes of their own.
@@ -367,7 +406,7 @@ NB_MODULE(_native, module) {
   define_ndarray(module);
   module.def("init", &init, "Joins the job of the environment; the communicator of all its ranks.");
   module.def(
-      "init_with", &init_with,
+      "init_with", &join,
       "Makes a job over an allgather of the caller's: a function from the bytes of this rank "
       "to those of all ranks.",
       "rank"_a, "size"_a, "allgather"_a, "timeout"_a = 0.0);

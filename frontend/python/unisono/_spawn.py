@@ -13,6 +13,7 @@ from typing import Any, Callable, NoReturn, Optional
 
 from . import _native
 from ._errors import PeerArgumentError, RankLostError
+from ._whole import whole
 
 
 # Seconds that the other ranks have to end by themselves after one has failed.
@@ -80,7 +81,7 @@ def spawn(function: Callable[..., Any], args: Sequence[Any] = (), *, ranks: int)
     must not have called `unisono.init()` before. Results have to be picklable; the function need
     not be. If a rank fails, the others are told by their next collective, and SpawnError is raised.
     """
-    if ranks < 1:
+    if whole(ranks, "ranks") < 1:
         raise ValueError(f"ranks is {ranks}; it must be at least 1")
     if _native.has_joined():
         raise RuntimeError("spawn: this process has called unisono.init(), so its children cannot; "

@@ -41,8 +41,20 @@ WRONG = {
     "counts": (lambda c: c.allgatherv(GOOD, counts=[4]), unisono.ArgumentError, "1 entries"),
     "no_argument": (lambda c: c.allreduce(), TypeError, "signature"),
     "keyword": (lambda c: c.allreduce_start(GOOD, operator="sum"), TypeError, "signature"),
-    "root_type": (lambda c: c.broadcast(GOOD, root="0"), TypeError, "signature"),
-    "root_bits": (lambda c: c.broadcast_plan(GOOD, root=2**40), TypeError, "signature"),
+    "root_type": (lambda c: c.broadcast(GOOD, root="0"), TypeError, "root is '0', of type str"),
+    "root_float": (lambda c: c.reduce_start(GOOD, root=0.0), TypeError, "root is 0.0, .* float"),
+    "root_numpy": (lambda c: c.gather(GOOD, None, numpy.float64(0)), TypeError, "float64"),
+    "root_none": (lambda c: c.gather(GOOD, root=None), TypeError, "signature"),
+    "root_bits": (lambda c: c.broadcast_plan(GOOD, root=2**40), ValueError, "root is 109951162777"),
+    "count_type": (lambda c: c.allgatherv(GOOD, counts=[4.0, 4]), TypeError, "counts: .* 4.0"),
+    "count_bits": (lambda c: c.allgatherv(GOOD, counts=[2**70, 4]), ValueError, "counts: .* 1180"),
+    "counts_type": (lambda c: c.allgatherv(GOOD, counts=4), TypeError, "counts is not a sequence"),
+    "color": (lambda c: c.split("1"), TypeError, "split: color is '1', of type str"),
+    "key": (lambda c: c.split(1, key=numpy.float32(1)), TypeError, "split: key is"),
+    "color_bits": (lambda c: c.split(-2**31 - 1), ValueError, "color is -2147483649"),
+    "no_color": (lambda c: c.split(), TypeError, "split: the arguments"),
+    "members": (lambda c: c.subgroup([0, "1"]), TypeError, "subgroup: an entry of ranks is '1'"),
+    "no_members": (lambda c: c.subgroup(7), TypeError, "int"),
     "number": (lambda c: c.allreduce(2**70), OverflowError, "large"),
 }
 
@@ -66,6 +78,32 @@ def wrong_call(name):
 @pytest.mark.parametrize("name", WRONG)
 def test_a_wrong_call_is_an_error_on_every_rank(name):
     assert unisono.spawn(wrong_call, (name,), ranks=2) == [True, True]
+
+
+class Unreadable:
+    def __repr__(self):
+        raise LookupError("of its text")
+
+
+def wrong_numbers():
+    """Of calls that no other rank waits for; the communicator goes on."""
+    with unisono.init() as comm:
+        for call, kind, text in (
+                (lambda: comm.publish("1"), TypeError, "publish: value is '1'"),
+                (lambda: comm.publish(-1), ValueError, "value is -1; it has to be from 0"),
+                (lambda: comm.query("==", 1.0), TypeError, "query: value is 1.0"),
+                (lambda: comm.publish(Unreadable()), LookupError, "of its text"),
+                (lambda: unisono.init_with("0", 2, bytes), TypeError, "init_with: rank is '0'"),
+                (lambda: unisono.init_with(0, 2.0, bytes), TypeError, "init_with: size is 2.0")):
+            with pytest.raises(kind, match=text):
+                call()
+        return comm.allreduce(1)
+
+
+def test_what_is_no_whole_number():
+    assert unisono.spawn(wrong_numbers, ranks=2) == [2, 2]
+    with pytest.raises(TypeError, match="ranks is '2', of type str"):
+        unisono.spawn(wrong_numbers, ranks="2")
 
 
 def no_communicator():

@@ -168,6 +168,13 @@ WRONG = {
     "objects": (lambda MPI, comm: comm.Bcast(numpy.array([{}])), ValueError),
     "unpicklable": (lambda MPI, comm: comm.allgather(lambda: 1), (AttributeError,
                                                                   pickle.PicklingError)),
+    "a root of text": (lambda MPI, comm: comm.Bcast(numpy.ones(2), root="1"), TypeError),
+    "a root that is a float": (lambda MPI, comm: comm.bcast(1, root=1.0), TypeError),
+    "a count that is a float": (lambda MPI, comm: comm.Bcast([numpy.ones(2), 2.0]), TypeError),
+    "counts of text": (lambda MPI, comm: comm.Allgatherv(
+        numpy.ones(2), [numpy.ones(6), ["2", "2", "2"]]), TypeError),
+    "recvcounts that are floats": (lambda MPI, comm: comm.Reduce_scatter(
+        numpy.ones(3), numpy.ones(1), [1.0, 1.0, 1.0]), TypeError),
     "derived reduction": (lambda MPI, comm: comm.Allreduce(
         MPI.IN_PLACE, [numpy.ones(4), 1, MPI.DOUBLE.Create_contiguous(4)]), TypeError),
 }
@@ -218,6 +225,21 @@ def device_memory():
     with pytest.raises(ValueError, match="cannot read"):
         comm.Bcast(away)
     return managed.array.tolist()
+
+
+def whole_numbers():
+    from unisono import mpi as MPI
+    comm = MPI.COMM_WORLD
+    one = numpy.int64(1)
+    mine, every = numpy.full(1, comm.rank), numpy.empty(comm.size, int)
+    comm.Allgatherv(mine, [every, numpy.ones(comm.size, "i4"), numpy.arange(comm.size)])
+    comm.Bcast([mine, one], root=one)
+    with comm.unisono.split(numpy.int32(0)) as same:
+        return every.tolist(), mine.tolist(), comm.bcast(comm.rank, one), same.size
+
+
+def test_whole_numbers_of_numpy():
+    assert run(whole_numbers) == [([0, 1, 2], [1], 1, RANKS)] * RANKS
 
 
 def test_memory_of_devices_that_the_host_can_read():

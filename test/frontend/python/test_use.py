@@ -2,6 +2,7 @@
 """How programs use it: event loops, threads, loops of many calls, ends without warning."""
 
 import asyncio
+import enum
 import gc
 import os
 import signal
@@ -281,3 +282,46 @@ def test_an_exception_ends_the_other_ranks(tmp_path):
                             program], check=False, text=True, capture_output=True)
     assert ended.returncode != 0
     assert "of rank 0" in ended.stderr
+
+
+class Rank(enum.IntEnum):
+    first = 0
+    second = 1
+
+
+class Index:
+    def __index__(self):
+        return 1
+
+
+def whole_numbers(number):
+    """`number` is one that Python takes as the index 1."""
+    with unisono.init() as comm:
+        mine = numpy.full(2, comm.rank)
+        counts = [number] * comm.size
+        comm.publish(number)
+        comm.barrier()
+        assert comm.query("==", number)
+        assert comm.broadcast(mine.copy(), root=number).tolist() == [1, 1]
+        assert comm.broadcast_start(mine.copy(), number).wait().tolist() == [1, 1]
+        with comm.broadcast_plan(mine.copy(), root=number) as plan:
+            assert plan().tolist() == [1, 1]
+        for name in ("reduce", "gather"):
+            found = getattr(comm, name)(mine, root=number)
+            assert (found is not None) == (comm.rank == 1)
+        room = numpy.empty(1, int)
+        assert comm.scatter(mine, room, root=number).tolist() == [1]
+        comm.gatherv(mine[:1], None, counts, None, number)
+        assert comm.scatterv(mine, room, counts, None, number).tolist() == [1]
+        assert comm.allgatherv(mine[:1], counts=counts).tolist() == [0, 1]
+        assert comm.reduce_scatter(mine, counts=counts).tolist() == [1]
+        assert comm.alltoallv(mine, counts, None, counts).tolist() == [0, 1]
+        with comm.split(number, key=number) as same, comm.subgroup([0, number]) as pair:
+            return same.size, pair.size
+
+
+@pytest.mark.parametrize("number", [True, numpy.int8(1), numpy.int64(1), numpy.uint64(1),
+                                    numpy.array(1), Rank.second, Index()],
+                         ids=lambda number: type(number).__name__)
+def test_whole_numbers_of_any_kind(number):
+    assert unisono.spawn(whole_numbers, (number,), ranks=numpy.int64(2)) == [(2, 2)] * 2

@@ -12,6 +12,7 @@ import numpy
 
 from .. import IN_PLACE as NATIVE_IN_PLACE
 from .. import _native
+from .._whole import whole
 from ._errors import ERR_ARG, ERR_ROOT, Exception
 from ._messages import Blocks, BufferSpec, Hook, Message, Wire
 from ._operators import Op
@@ -38,7 +39,7 @@ class Call:
 
 
 def check_root(comm: _native.Communicator, root: int) -> None:
-    if not 0 <= root < comm.size:
+    if not 0 <= whole(root, "root") < comm.size:
         raise Exception(ERR_ROOT, f"the root is {root}; the communicator has {comm.size} ranks",
                         comm.rank)
 
@@ -216,9 +217,9 @@ def reduce_scatter(comm: _native.Communicator, sendbuf: Any, recvbuf: Any,
             raise ValueError("in place, recvcounts are needed")
         counts = comm.allgather(numpy.array([len(receive)], numpy.int64)).reshape(-1).tolist()
     elif hasattr(recvcounts, "__iter__"):
-        counts = [int(count) for count in recvcounts]
+        counts = [whole(count, "an entry of recvcounts") for count in recvcounts]
     else:
-        counts = [int(recvcounts)] * comm.size
+        counts = [whole(recvcounts, "recvcounts")] * comm.size
     if is_in_place:
         return Call("reduce_scatter", NATIVE_IN_PLACE, receive[:sum(counts)], op.native, counts)
     own = counts[comm.rank] if len(counts) == comm.size else len(receive)

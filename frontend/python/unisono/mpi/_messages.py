@@ -13,6 +13,7 @@ from typing import Any, Callable, Final, Optional, Union
 import numpy
 
 from .. import _native
+from .._whole import whole
 from ._datatypes import Datatype, Memory, of_argument, of_dtype
 
 class _Bottom:
@@ -179,11 +180,11 @@ class Message:
         else:
             self.memory, found = memory_of(buffer)
         self.datatype = found if datatype is None else of_argument(datatype)
-        self.begin = (displacement or 0) * self.datatype.extent
+        self.begin = whole(displacement or 0, "message: a displacement") * self.datatype.extent
         if count is None:
             self.count = _parts_of(_elements(self.memory, self.begin, self.datatype), blocks)
         else:
-            self.count = int(count)
+            self.count = whole(count, "message: a count")
         if self.count < 0 or self.begin < 0:
             raise ValueError("message: a count or a displacement is negative")
         self.blocks = blocks
@@ -218,7 +219,7 @@ class Message:
 
 
 def _numbers(value: Any, ranks: int, name: str) -> list[int]:
-    numbers = [int(each) for each in value]
+    numbers = [whole(each, f"message: an entry of {name}") for each in value]
     if len(numbers) != ranks:
         raise ValueError(f"message: expecting {ranks} {name}, not {len(numbers)}")
     return numbers
@@ -242,8 +243,8 @@ class Blocks:
         extent = 1 if is_typed else self.datatypes[0].extent
         if counts is None:
             counts = _parts_of(_elements(self.memory, 0, self.datatypes[0]), ranks)
-        self.counts = ([int(counts)] * ranks if not hasattr(counts, "__iter__")
-                       else _numbers(counts, ranks, "counts"))
+        self.counts = (_numbers(counts, ranks, "counts") if hasattr(counts, "__iter__")
+                       else [whole(counts, "message: a count")] * ranks)
         if any(count < 0 for count in self.counts):
             raise ValueError("message: a count is negative")
         self.begins = self._begins(displacements, extent, ranks)
@@ -269,7 +270,8 @@ class Blocks:
                 next_one += count * datatype.extent
             return begins
         if not hasattr(displacements, "__iter__"):
-            return [rank * int(displacements) * extent for rank in range(ranks)]
+            step = whole(displacements, "message: a displacement") * extent
+            return [rank * step for rank in range(ranks)]
         return [each * extent for each in _numbers(displacements, ranks, "displacements")]
 
     def wire(self, is_input: bool = False, is_output: bool = False) -> Wire:
