@@ -363,8 +363,24 @@ void define_memory(nb::module_& module) {
       "Where the elements of an array lie, which this object keeps alive.", "array"_a);
 }
 
+// Python may collect an object whose constructor has not run.
+int visit_request(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(self));
+  if (!nb::inst_ready(self)) return 0;
+  return nb::inst_ptr<Request>(self)->visit(visit, arg);
+}
+
+int clear_request(PyObject* self) {
+  if (nb::inst_ready(self)) nb::inst_ptr<Request>(self)->clear();
+  return 0;
+}
+
+PyType_Slot request_slots[] = {{Py_tp_traverse, reinterpret_cast<void*>(&visit_request)},
+                               {Py_tp_clear, reinterpret_cast<void*>(&clear_request)},
+                               {0, nullptr}};
+
 void define_request(nb::module_& module) {
-  nb::class_<Request>(module, "Request", nb::is_weak_referenceable())
+  nb::class_<Request>(module, "Request", nb::is_weak_referenceable(), nb::type_slots(request_slots))
       .def("wait", &Request::wait, "Waits for the end, and returns the result.")
       .def("done", &Request::done, "Whether it has ended; then wait() returns at once.")
       .def("cancel", &Request::cancel,

@@ -30,29 +30,68 @@ Request::Request(nb::object owner, std::unique_ptr<Call> call)
 }
 
 Request::~Request() {
-  if (request_ != nullptr) call_->comm.keep({request_, call_});
+  if (call_ != nullptr && request_ != nullptr) call_->comm.keep({request_, call_});
+}
+
+// Calls the library for a request that has not ended. An error ends it, unless the library was not
+// called, for instance because another thread waits for it.
+template <class Function>
+void Request::call_library(const Function& function) {
+  Communicator::Use use(call_->comm);
+  try {
+    use.run([&] { return function(&request_); });
+  } catch (const nb::python_error& error) {
+    if (request_ == nullptr) {
+      call_.reset();
+      error_ = nb::borrow(error.value());
+    }
+    throw;
+  }
+  if (request_ == nullptr) settle();
+}
+
+// The arrays are the caller's again.
+void Request::settle() {
+  try {
+    result_ = finish(*call_);
+  } catch (const nb::python_error& error) {  // of the operator
+    error_ = nb::borrow(error.value());
+  }
+  call_.reset();
 }
 
 nb::object Request::wait() {
-  if (request_ != nullptr) {
-    Communicator::Use use(call_->comm);
-    use.run([this] { return unisono_wait(&request_); });
+  if (call_ != nullptr)
+    call_library([](unisono_request_t* request) { return unisono_wait(request); });
+  if (error_.is_valid()) {
+    PyException_SetTraceback(error_.ptr(), Py_None);  // each wait has its own
+    raise(error_);
   }
-  return finish(*call_);
+  return result_;
 }
 
 bool Request::done() {
-  if (request_ == nullptr) return true;
+  if (call_ == nullptr) return true;
   int done = 0;
-  Communicator::Use use(call_->comm);
-  use.run([&] { return unisono_test(&request_, &done); });
+  call_library([&done](unisono_request_t* request) { return unisono_test(request, &done); });
   return done != 0;
 }
 
 void Request::cancel() {
-  if (request_ == nullptr) return;
-  Communicator::Use use(call_->comm);
-  use.run([this] { return unisono_cancel(&request_); });
+  if (call_ == nullptr) return;
+  call_library([](unisono_request_t* request) { return unisono_cancel(request); });
+}
+
+int Request::visit(visitproc visit, void* arg) const {
+  Py_VISIT(owner_.ptr());
+  Py_VISIT(result_.ptr());
+  Py_VISIT(error_.ptr());
+  return 0;
+}
+
+void Request::clear() {
+  result_.reset();
+  error_.reset();
 }
 
 Plan::Plan(nb::object owner, std::unique_ptr<Call> call)
@@ -123,7 +162,8 @@ void Plan::close() {
   if (plan_ == nullptr) return;
   if (call_->comm.is_open()) wait();
   const unisono_plan_t plan = std::exchange(plan_, nullptr);
-  if (call_->comm.is_own()) check(unisono_plan_free(plan));
+  const auto call = std::exchange(call_, nullptr);  // with the arrays
+  if (call->comm.is_own()) check(unisono_plan_free(plan));
 }
 
 }  // namespace unisono::python

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Request: a started collective. Plan: a prepared one, for any number of starts. Both keep their
-// arrays and their communicator alive. Callers hold the GIL.
+// Request: a started collective, which keeps its arrays alive until it has ended. Plan: a prepared
+// one, for any number of starts, which keeps them until it is closed. Both keep their communicator
+// alive. Callers hold the GIL.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -20,17 +21,26 @@ class Request {
   Request(const Request&) = delete;
   Request& operator=(const Request&) = delete;
 
-  // Returns the result of the collective; the same once more if it has ended already.
+  // Returns the result of the collective, or raises its error; the same once more if it has ended
+  // already.
   nanobind::object wait();
   bool done();
   // Ends it for all ranks, unless it is complete.
   void cancel();
-  bool is_active() const { return request_ != nullptr; }
+  // For Python's collector: an error refers to the frames that have waited, and these to the
+  // request.
+  int visit(visitproc visit, void* arg) const;
+  void clear();
 
  private:
+  template <class Function>
+  void call_library(const Function& function);
+  void settle();
+
   nanobind::object owner_;
-  std::shared_ptr<Call> call_;
+  std::shared_ptr<Call> call_;  // null once it has ended
   unisono_request_t request_ = nullptr;
+  nanobind::object result_, error_;  // of one that has ended
 };
 
 class Plan {

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+import traceback
 import weakref
 
 import numpy
@@ -325,3 +326,161 @@ def whole_numbers(number):
                          ids=lambda number: type(number).__name__)
 def test_whole_numbers_of_any_kind(number):
     assert unisono.spawn(whole_numbers, (number,), ranks=numpy.int64(2)) == [(2, 2)] * 2
+
+
+def kept_arrays(ends):
+    """Whether the arrays live: after the start, after the end, and without the result."""
+    with unisono.init() as comm:
+        mine, total = numpy.ones(3), numpy.empty(3)
+        arrays = [weakref.ref(mine), weakref.ref(total)]
+        kept = comm.allreduce_start(mine, total)
+        del mine, total
+        gc.collect()
+        lives = [[array() is not None for array in arrays]]
+        found = ends(comm, kept)
+        lives.append([array() is not None for array in arrays])
+        assert found.tolist() == [comm.size] * 3 and kept.wait() is found and kept.done()
+        del found, kept
+        lives.append([array() is not None for array in arrays])
+        return lives
+
+
+def by_wait(comm, request):
+    return request.wait()
+
+
+def by_done(comm, request):
+    while not request.done():
+        pass
+    return request.wait()
+
+
+def by_block(comm, request):
+    with request:
+        pass
+    return request.wait()
+
+
+@pytest.mark.parametrize("ends", [by_wait, by_done, by_block])
+def test_a_request_keeps_its_arrays_until_it_has_ended(ends):
+    expected = [[True, True], [False, True], [False, False]]
+    assert unisono.spawn(kept_arrays, (ends,), ranks=2) == [expected] * 2
+
+
+def arrays_of_a_cancelled_request():
+    world = unisono.init()
+    comm = world.dup()
+    lives = None
+    if comm.rank == 0:
+        mine = numpy.ones(3)
+        array = weakref.ref(mine)
+        request = comm.allreduce_start(mine)
+        del mine
+        request.cancel()
+        lives = array() is not None
+    world.barrier()
+    return lives
+
+
+def test_a_cancelled_request_gives_its_arrays_back():
+    assert unisono.spawn(arrays_of_a_cancelled_request, ranks=2) == [False, None]
+
+
+def arrays_of_a_plan():
+    with unisono.init() as comm:
+        mine = numpy.ones(3)
+        array = weakref.ref(mine)
+        plan = comm.allreduce_plan(mine)
+        del mine
+        plan()
+        lives = [array() is not None]
+        plan.close()
+        plan.close()
+        lives.append(array() is not None)
+        with pytest.raises(unisono.StateError, match="closed"):
+            plan.wait()
+        return lives
+
+
+def test_a_plan_keeps_its_arrays_until_it_is_closed():
+    assert unisono.spawn(arrays_of_a_plan, ranks=2) == [[True, False]] * 2
+
+
+class Held:
+    pass
+
+
+def failing_again(start):
+    """A request that fails raises at each wait, and keeps nothing of its caller for ever. None: it
+    has not failed on this rank."""
+    world = unisono.init()
+    comm = world.dup()
+    held = Held()
+    released = weakref.ref(held)
+
+    def fail(held):
+        mine = numpy.ones(3 + comm.rank)
+        request = start(comm, mine)
+        errors = []
+        for _ in range(3):
+            try:
+                request.wait()
+            except (unisono.Error, ZeroDivisionError) as error:
+                frames = len(traceback.extract_tb(error.__traceback__))
+                errors.append((type(error), str(error), frames))
+        assert request.done() and len(errors) in (0, 3)
+        assert len(set(errors)) < 2, errors
+        return len(errors) == 3, weakref.ref(mine), request
+
+    has_failed, array, request = fail(held)
+    del held, request
+    gc.collect()
+    world.barrier()
+    assert array() is None and released() is None
+    return has_failed
+
+
+def with_other_lengths(comm, mine):
+    return comm.allreduce_start(mine)
+
+
+def with_an_operator_that_raises(comm, mine):
+    def divide(left, right):
+        raise ZeroDivisionError("by the operator")
+    return comm.allreduce_start(mine[:3], op=divide)
+
+
+def with_an_operator_that_raises_and_done(comm, mine):
+    request = with_an_operator_that_raises(comm, mine)
+    while not request.done():
+        pass
+    return request
+
+
+@pytest.mark.parametrize("start", [with_other_lengths, with_an_operator_that_raises,
+                                   with_an_operator_that_raises_and_done],
+                         ids=lambda start: start.__name__)
+def test_a_request_that_has_failed_raises_at_each_wait(start):
+    have_failed = unisono.spawn(failing_again, (start,), ranks=2)
+    # A rank that has not called the operator may be through before the other one fails.
+    assert all(have_failed) if start is with_other_lengths else any(have_failed)
+
+
+def kept_by_mpi():
+    from unisono import mpi
+    comm = mpi.COMM_WORLD
+    vector = mpi.DOUBLE.Create_vector(2, 1, 2).Commit()
+    mine, every = numpy.ones(4), numpy.empty(2 * comm.size)
+    array = weakref.ref(mine)
+    request = comm.Iallgather([mine, 1, vector], every)
+    plan = comm.Allgather_init([mine, 1, vector], every)
+    request.Wait()
+    plan.Start()
+    plan.Wait()
+    plan.Free()
+    del mine
+    return array() is None, request is not plan
+
+
+def test_requests_of_mpi_give_their_buffers_back():
+    assert unisono.spawn(kept_by_mpi, ranks=2) == [(True, True)] * 2

@@ -46,6 +46,7 @@ class Request:
             active, self._active = self._active, None
             self._run(active.wait)
             self._finish()
+            self._unpack = ()  # it has the buffers
         return True
 
     def Test(self, status: Optional[Status] = None) -> bool:
@@ -149,6 +150,7 @@ class Prequest(Request):
         if self._plan is not None:
             plan, self._plan = self._plan, None
             self._run(plan.close)
+            self._pack = self._unpack = ()  # they have the buffers
 
     def Cancel(self) -> None:
         raise Exception(ERR_REQUEST, "a persistent collective cannot be cancelled")
