@@ -4,6 +4,7 @@ barriers that name the ranks which are missing."""
 
 import datetime
 import os
+import pickle
 import signal
 
 import pytest
@@ -166,3 +167,24 @@ def aborted():
 
 def test_an_aborted_group_ends_on_every_rank(tmp_path):
     assert run(aborted, tmp_path, 2) == [True, True]
+
+
+def recorded():
+    """What torch's flight recorder has noted of this back end's calls."""
+    dist.all_reduce(torch.ones(2))
+    dist.all_reduce(torch.ones(2), async_op=True).wait()
+    trace = torch._C._distributed_c10d._dump_fr_trace(backend="unisono")
+    return [entry["profiling_name"] for entry in pickle.loads(trace).get("entries", [])]
+
+
+@pytest.mark.parametrize("size, name", [(None, "TORCH_FR_BUFFER_SIZE"),
+                                        ("0", "TORCH_FR_BUFFER_SIZE"),
+                                        ("100", "TORCH_FR_BUFFER_SIZE"),
+                                        ("100", "TORCH_NCCL_TRACE_BUFFER_SIZE")])
+def test_the_flight_recorder_notes_calls_if_it_is_asked_for(tmp_path, monkeypatch, size, name):
+    for each in ("TORCH_FR_BUFFER_SIZE", "TORCH_NCCL_TRACE_BUFFER_SIZE"):
+        monkeypatch.delenv(each, raising=False)
+    if size is not None:
+        monkeypatch.setenv(name, size)
+    expected = ["unisono:all_reduce"] * 2 if size == "100" else []
+    assert run(recorded, tmp_path, 2) == [expected] * 2

@@ -22,6 +22,7 @@ import torch.distributed as dist
 
 _NAME = "unisono"
 _CHOICES = ("auto", "compiled", "python")
+_RECORDER_SIZES = ("TORCH_FR_BUFFER_SIZE", "TORCH_NCCL_TRACE_BUFFER_SIZE")
 
 
 def _minor(version: str) -> list[str]:
@@ -36,8 +37,23 @@ def _compiled() -> Any:
     return _c10d
 
 
+def _choose_flight_recorder() -> None:
+    """torch 2.15 notes each call of a back end with Python's stack, so that programs that hang can
+    be examined. That takes as long as the call. The errors of this back end name the rank and the
+    call that are missing, so torch notes its calls only if the program asks for it. A group decides
+    when it is made."""
+    leaves_out = getattr(dist.distributed_c10d, "_FR_SELF_RECORDING_BACKENDS", None)
+    if not isinstance(leaves_out, set):  # of another torch
+        return
+    if any(os.environ.get(name) for name in _RECORDER_SIZES):
+        leaves_out.discard(_NAME)
+    else:
+        leaves_out.add(_NAME)
+
+
 def _create(options: Any, _: Any) -> Any:
     """The back end of a new group. torch.distributed calls it."""
+    _choose_flight_recorder()
     arguments = options.store, options.group_rank, options.group_size, options.timeout
     choice = os.environ.get("TORCH_UNISONO", "auto")
     if choice not in _CHOICES:
