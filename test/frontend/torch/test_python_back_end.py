@@ -55,6 +55,26 @@ def test_as_the_compiled_one(tmp_path, function, ranks):
     assert run(function, tmp_path, ranks) == [True] * ranks
 
 
+def aborted_just_before():
+    """The abort comes between the look at the group's state and the call of the library."""
+    group = dist.new_group()
+    calls = group._get_backend(torch.device("cpu"))._calls
+
+    def late():
+        calls.abort()
+        calls.comm.barrier()
+
+    if dist.get_rank() == 0:
+        with pytest.raises(dist.DistBackendError, match="the group has been aborted"):
+            calls.submit("barrier", dist.BarrierOptions(), [], late).wait()
+    dist.barrier()
+    return True
+
+
+def test_an_abort_just_before_a_call(tmp_path):
+    assert run(aborted_just_before, tmp_path, 2) == [True, True]
+
+
 @pytest.mark.parametrize("sharing", [0b111, 0b001])
 def test_reductions_of_allocated_tensors(tmp_path, sharing):
     assert run(test_memory.reductions, tmp_path, 3, sharing) == [True] * 3

@@ -142,7 +142,8 @@ class Calls:
             raise error.kind(f"unisono: {name}: {error}") from None
         except unisono.Error as error:
             is_first, self._has_failed = not self._has_failed, True
-            if is_first and isinstance(error, (unisono.ArgumentError, unisono.DatatypeError)):
+            is_own = isinstance(error, (unisono.ArgumentError, unisono.DatatypeError))
+            if is_own and is_first and not self._ended:
                 raise  # ValueError, TypeError: of the arguments of this call
             raise dist.DistBackendError(f"unisono: {name}: {self._why(error, limit)}") from error
         except Exception as error:
