@@ -16,10 +16,21 @@ void Deliveries::submit(Link& link, int target, const wire::Header& header,
     if (link.sending.under_way() == kAskFrom) ask(link, target);
     return;
   }
+  if (link.ended) return submit_to_ended(link, target, envelope, payload);
   ++context_.counts.waited;
   if (link.sending.backlog.empty()) backlogged_.push_back(target);
   link.sending.backlog.push_back({envelope, {payload.begin(), payload.end()}});
   ask(link, target);
+}
+
+// A peer that was taken for lost may live, and has to learn of that. But it acknowledges nothing,
+// so a backlog would have no end: packets before this one give way, or it is dropped.
+void Deliveries::submit_to_ended(Link& link, int target, const wire::Envelope& envelope,
+                                 std::span<const std::byte> payload) {
+  acknowledge(link, link.sending.unsent());
+  if (keep(link, target, envelope, payload)) return;
+  ++context_.counts.abandoned;
+  link.sending.skip_unsent();
 }
 
 // False if there is no room for it.
@@ -61,7 +72,7 @@ void Deliveries::drain_backlogs() {
 
 // Once; the timer asks again if no answer comes.
 void Deliveries::ask(Link& link, int rank) {
-  if (link.sending.ask.runs() || link.sending.under_way() == 0) return;
+  if (link.sending.ask.runs() || link.sending.under_way() == 0 || link.ended) return;
   control_.send_status(link, rank, true);
   link.sending.ask.start(context_.now_ns, context_.options.ask, context_.prng);
   links_.watch(link, rank);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Deliveries: what becomes of numbered packets until their receivers have them. They wait in a
 // backlog while there is no room in the outbox or in the peer's window. A rank without room asks
-// its peers how far they have come. A peer that has left lacks nothing. One thread at a time.
+// its peers how far they have come. A peer that has left lacks nothing: packets to it leave if
+// there is room, and never wait. One thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -48,6 +49,8 @@ class Deliveries {
  private:
   bool keep(Link& link, int target, const wire::Envelope& envelope,
             std::span<const std::byte> payload);
+  void submit_to_ended(Link& link, int target, const wire::Envelope& envelope,
+                       std::span<const std::byte> payload);
   bool make_room();
   void ask(Link& link, int rank);
 

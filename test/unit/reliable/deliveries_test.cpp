@@ -88,6 +88,45 @@ TEST(Deliveries, PacketsThatOnlyAForgottenPeerLacksGiveWay) {
   EXPECT_EQ(sender.puts_at(2), (Numbers{1, 2}));
 }
 
+// The peer acknowledges nothing, so packets that waited for it would wait for ever.
+TEST(Deliveries, NothingWaitsForAForgottenPeer) {
+  Sender sender(2 * kWindow);
+  sender.deliveries.forget(1);
+  Link& link = sender.links.of(1);
+  for (std::uint64_t i = 0; i < 5 * kWindow; ++i) {
+    sender.submit(1);
+    sender.outbox.flush();
+    ASSERT_TRUE(link.sending.backlog.empty()) << "after packet " << i;
+  }
+  EXPECT_FALSE(sender.deliveries.lack_room());
+  EXPECT_EQ(sender.context.counts.waited, 0U);
+  EXPECT_EQ(sender.context.counts.abandoned, 0U) << "each left once: the peer may live";
+  EXPECT_EQ(sender.context.counts.packets, 5 * kWindow);
+  EXPECT_EQ(sender.context.counts.asked, 0U) << "it would not answer";
+  EXPECT_TRUE(sender.deliveries.is_settled());
+}
+
+TEST(Deliveries, APacketToAForgottenPeerIsDroppedWhereOthersFillThePool) {
+  Sender sender(2);
+  sender.submit(1);
+  EXPECT_EQ(sender.puts_at(1), Numbers{1});
+  sender.deliveries.forget(1);
+  sender.submit(2);
+  sender.submit(2);
+  for (int i = 0; i < 3; ++i) sender.submit(1);  // 2, 3 and 4
+  Link& link = sender.links.of(1);
+  EXPECT_TRUE(link.sending.backlog.empty());
+  EXPECT_FALSE(sender.deliveries.lack_room());
+  EXPECT_EQ(sender.context.counts.abandoned, 3U);
+  EXPECT_EQ(sender.puts_at(2), (Numbers{1, 2}));
+  sender.deliveries.acknowledge(sender.links.of(2), 3);
+  sender.submit(1);
+  EXPECT_EQ(sender.puts_at(1), Numbers{5}) << "there is room again";
+  sender.pass_ns(sender.context.options.linger_ns);
+  sender.deliveries.take_request(link, sender.request(1, 0b11111));
+  EXPECT_EQ(sender.puts_at(1), Numbers{5}) << "what was dropped is not kept";
+}
+
 TEST(Deliveries, AskAgainUntilAllHasArrived) {
   Sender sender(4);
   sender.submit(1);
