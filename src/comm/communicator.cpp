@@ -54,9 +54,22 @@ plan::PlanContext plan_context(const Members& members, const SegmentLayout& layo
           .profile = job.profile.get()};
 }
 
-// For a plan with extras, before its start.
-Status prepare(OperationQueue& queue, FailureState& failures, const plan::Plan& plan,
-               profile::Form form, Pending& pending) {
+// The parts that prepare the start of a plan with extras.
+struct Preparation {
+  OperationQueue& queue;
+  FailureState& failures;
+  Watchdog& watchdog;
+};
+
+Status prepare(const Preparation& parts, const plan::Plan& plan, profile::Form form,
+               Pending& pending) {
+  const auto& [queue, failures, watchdog] = parts;
+  if (plan.multicasts) {
+    // A sender that never waits looks here for the loss of a host.
+    watchdog.examine_multicasts();
+    if (failures.starts_no_more()) return failures.tell();
+    pending.first_packet = queue.multicast_results().next_packet();
+  }
   pending.form = form;
   pending.waits_from_ns = 0;
   if (plan.recording.row != nullptr) pending.begun_ns = base::now_ns();
@@ -166,7 +179,7 @@ Status Communicator::run(const plan::Plan& plan, const void* input, void* output
   if (plan.has_extras) [[unlikely]] {
     if (plan.learned != nullptr) return run(*plan.learned, input, output);
     if (plan.learns && learner_->takes_calls()) return learner_->run(plan, input, output);
-    UNISONO_TRY(prepare(queue_, failures_, plan, profile::Form::blocking, blocking_));
+    UNISONO_TRY(prepare({queue_, failures_, watchdog_}, plan, profile::Form::blocking, blocking_));
   }
   queue_.start(plan, input, output, blocking_);
   plans_.use(plan);
@@ -188,7 +201,7 @@ Status Communicator::start(const plan::Plan& plan, const void* input, void* outp
   if (failures_.starts_no_more()) [[unlikely]]
     return failures_.tell();
   if (plan.has_extras) {
-    UNISONO_TRY(prepare(queue_, failures_, plan, profile::Form::started, pending));
+    UNISONO_TRY(prepare({queue_, failures_, watchdog_}, plan, profile::Form::started, pending));
   }
   queue_.start(plan, input, output, pending);
   plans_.use(plan);

@@ -54,6 +54,12 @@ class Network final : public transport::Transport {
   int progress() override;
   void awaits(int rank) override;
   void awaits_multicast(int origin) override;
+  // look(group): what is known of this rank's multicasts.
+  template <class Look>
+  void look_at_multicasts(const Look& look) {
+    const std::lock_guard lock(mutex_);
+    look(carrier_.reliable().group());
+  }
 
   // The packets received from other hosts, except acknowledgements and questions whether this rank
   // lives.

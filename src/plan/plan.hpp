@@ -41,10 +41,11 @@ struct Plan : std::enable_shared_from_this<Plan> {
   // operators have the same. None where the engine is the NIC path.
   std::shared_ptr<const Part[]> parts;
   std::int64_t staging_bytes = 0;  // job memory that this rank needs for each operation
-  // Whether an operation needs more than the engine: staging, or it is recorded or learned. So
-  // others pay one test for all.
+  // Whether an operation needs more than the engine: staging, or it multicasts, or it is recorded
+  // or learned. So others pay one test for all.
   bool has_extras = false;
-  bool learns = false;  // measured times may still replace its algorithm in blocking calls
+  bool multicasts = false;  // this rank sends messages to all other hosts at once
+  bool learns = false;      // measured times may still replace its algorithm in blocking calls
   // The plan of blocking calls, where measured times have replaced the algorithm for good. Other
   // calls keep this one.
   std::shared_ptr<const Plan> learned;

@@ -25,10 +25,22 @@ using schedule::Shape;
 // Calls with ever new counts would fill the memory.
 constexpr std::size_t kMostPlans = 512;
 
-// Staging, records and learning.
+// Staging, the results of multicasts, records and learning.
 bool needs_extras(const Plan& plan) {
-  return plan.staging_bytes != 0 || plan.recording.row != nullptr || plan.learns ||
-         plan.learned != nullptr;
+  return plan.staging_bytes != 0 || plan.multicasts || plan.recording.row != nullptr ||
+         plan.learns || plan.learned != nullptr;
+}
+
+bool sends_to_all(const Plan& plan, int rank) {
+  if (plan.parts == nullptr) return false;
+  const auto is_to_all = [](const Step& step) { return step.to_all && step.kind == StepKind::put; };
+  for (std::size_t part = 0;; ++part) {
+    const Plan::Part& each = plan.parts[static_cast<std::ptrdiff_t>(part)];
+    if (std::ranges::any_of(each.programs[static_cast<std::size_t>(rank)].steps, is_to_all)) {
+      return true;
+    }
+    if (each.end == plan.segments) return false;
+  }
 }
 
 std::shared_ptr<Plan> without_learning(const Plan& plan) {
@@ -135,6 +147,7 @@ class PlanMaker {
   void fill_extras() {
     plan_->recording = {};
     if (context_.profile != nullptr) fill_recording(*context_.profile);
+    plan_->multicasts = sends_to_all(*plan_, context_.rank);
     plan_->learns = context_.learns && can_learn();
     plan_->learned = nullptr;
     plan_->has_extras = needs_extras(*plan_);

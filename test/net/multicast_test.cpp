@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The switch between the hosts of a job stops carrying multicast to some hosts, or to all, as a
 // switch with IGMP snooping and no querier does after some minutes. The job continues with right
-// results, and logs once what has happened and what to do (multicast_vote).
+// results, and logs once what has happened and what to do (multicast_vote). A receiver that is
+// killed amid multicasts is an error on all other ranks.
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -107,6 +109,43 @@ class HostsMulticast : public HostsTest {
 };
 
 TEST_F(HostsMulticast, AJobGoesOnWhenOneHostHearsNoMulticastAnyMore) { run_job({2}); }
+
+// Rank 0 multicasts and waits for nobody, while a host's receiver is killed. Rank 4 sees the end of
+// rank 1, and nobody that of rank 2.
+void expect_loss_amid_broadcasts(const TestHosts& hosts, int victim) {
+  const auto body = [victim](const HostRank& self) {
+    std::int64_t value = 0;
+    const auto broadcast = [&](std::int64_t next) {
+      value = self.rank == 0 ? next : -1;
+      return unisono_broadcast(&value, 1, UNISONO_INT64, 0, self.world);
+    };
+    for (int i = 0; i < 300; ++i) {
+      ASSERT_TRUE(succeeded(broadcast(i)));
+      ASSERT_EQ(value, i);
+    }
+    if (self.rank == victim) raise(SIGKILL);
+    int error = UNISONO_OK;
+    while ((error = broadcast(7)) == UNISONO_OK) ASSERT_EQ(value, 7);
+    EXPECT_TRUE(failed(error, UNISONO_ERROR_RANK_LOST,
+                       {"rank " + std::to_string(victim) + " is lost (" + place_of(victim)}));
+    leave(self);
+  };
+  std::vector<HostProcess> processes =
+      start_job(hosts, body,
+                {{"UNISONO_MULTICAST", "on"}, {"UNISONO_ALGORITHM", "broadcast: two-level(flat)"}});
+  for (int rank = 0; rank < kRanks; ++rank) {
+    if (rank == victim) continue;
+    EXPECT_EQ(processes[static_cast<std::size_t>(rank)].wait(), 0) << "rank " << rank;
+  }
+}
+
+TEST_F(HostsMulticast, AReceiverThatIsKilledIsAnErrorOnAllHosts) {
+  expect_loss_amid_broadcasts(hosts_, 1);
+}
+
+TEST_F(HostsMulticast, AHostThatIsGoneIsAnErrorOnAllOthers) {
+  expect_loss_amid_broadcasts(hosts_, 2);
+}
 
 TEST_F(HostsMulticast, AJobGoesOnWhenNoHostHearsMulticastAnyMore) { run_job({0, 1, 2}); }
 

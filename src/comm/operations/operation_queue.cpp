@@ -40,6 +40,7 @@ OperationQueue::OperationQueue(const Members& members, Segment& segment)
       engines_{&inline_, &helping_, nullptr},
       remote_calls_(members.job().memory().at(0), segment.offset() + segment.layout().calls,
                     members.rank(), segment.mark()),
+      multicast_results_(members),
       staging_(members.job().memory(), segment.header().first_stranded) {}
 
 void OperationQueue::note_call(std::uint64_t index) {
@@ -98,6 +99,9 @@ void OperationQueue::give_back_staging(Pending& pending) {
 
 void OperationQueue::finish_extras(Pending& pending) {
   give_back_staging(pending);
+  if (pending.operation.plan->multicasts) {
+    multicast_results_.note_sent(pending.operation.index, pending.first_packet);
+  }
   const profile::Recording& recording = pending.operation.plan->recording;
   if (recording.row == nullptr) return;
   const std::int64_t now = base::now_ns();
@@ -148,10 +152,6 @@ void OperationQueue::forget_nic() {
     return true;
   });
   nic_engine() = nullptr;
-}
-
-bool OperationQueue::contains(const Pending* pending) const {
-  return std::ranges::find(active_, pending) != active_.end();
 }
 
 // Another host may be reading the calls.

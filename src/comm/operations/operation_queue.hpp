@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "comm/members.hpp"
+#include "comm/operations/multicast_results.hpp"
 #include "comm/operations/remote_calls.hpp"
 #include "comm/operations/staging.hpp"
 #include "comm/segment.hpp"
@@ -39,6 +40,7 @@ struct Pending {
   // never, or not known).
   std::int64_t begun_ns = 0, waits_from_ns = 0;
   Staging::Block staging;           // of the plan's staging_bytes
+  std::uint64_t first_packet = 0;   // of its multicasts, if the plan has some
   OperationQueue* queue = nullptr;  // the queue that holds it; null: none
 };
 
@@ -97,7 +99,6 @@ class OperationQueue {
   void fail_from(std::uint64_t index);
 
   const std::vector<Pending*>& active() const { return active_; }
-  bool contains(const Pending* pending) const;
   // The index of the operation that is called next.
   std::uint64_t next_index() const { return next_index_; }
   // A digest of all calls so far, as sent with each message; never 0.
@@ -106,6 +107,7 @@ class OperationQueue {
     return static_cast<std::uint32_t>(history_ >> (64 - plan::kDigestBits)) | 1U;
   }
   RemoteCalls& remote_calls() { return remote_calls_; }
+  MulticastResults& multicast_results() { return multicast_results_; }
   // Whether an operation waits for credit: until all ranks have progressed so far that it may use
   // its buffers.
   bool credit_blocked() const;
@@ -155,6 +157,7 @@ class OperationQueue {
   std::uint64_t next_index_ = 0;
   std::uint64_t history_ = 1;  // of all calls so far
   RemoteCalls remote_calls_;
+  MulticastResults multicast_results_;
   Staging staging_;
 };
 

@@ -45,8 +45,10 @@ void Watchdog::examine(bool thoroughly) {
   const bool anew = thoroughly && !members_.on_one_host();
   if (is_alarmed() || anew) [[unlikely]]
     look_at_alarm();
-  if (someone_gone_) [[unlikely]]
+  if (someone_gone_) [[unlikely]] {
+    examine_multicasts();
     examine_members();
+  }
   if (!thoroughly || queue_.active().empty()) return;
   if (!members_.on_one_host()) ask_for_failure();
   calls_.examine();
@@ -95,6 +97,24 @@ void Watchdog::ask_for_failure() {
   }
 }
 
+// Its call has returned, so its next one tells. If another host knew of the loss first, this rank
+// learns soon who is lost.
+void Watchdog::examine_multicasts() {
+  if (members_.on_one_host()) return;
+  const auto failed = queue_.multicast_results().first_failed();
+  if (!failed || failures_.has_failed()) return;
+  const auto is_lost = [this](int r) {
+    return members_.job().ranks().is_lost(members_.job_rank(r));
+  };
+  const auto lost = std::ranges::find_if(members_.remote(), is_lost);
+  if (lost == members_.remote().end()) return;
+  failures_.fail_all(
+      Code::rank_lost,
+      fmt::format("{}: what {} multicast in operation {} may not have come to it",
+                  members_.describe_loss(*lost), members_.name(members_.rank()), *failed),
+      *failed, *lost);
+}
+
 void Watchdog::examine_members() {
   for (const Pending* pending : std::vector<Pending*>(queue_.active())) {
     if (is_in_nic(pending->operation)) {
@@ -120,7 +140,8 @@ bool Watchdog::examine_member(const Pending& pending, int rank) {
     queue_.advance([this](const Pending& stuck, engine::Outcome outcome) {
       return calls_.fail(stuck, outcome);
     });
-    if (!queue_.contains(&pending) || !waits()) return true;
+    const bool is_active = std::ranges::find(queue_.active(), &pending) != queue_.active().end();
+    if (!is_active || !waits()) return true;
   }
   // It may have reported a failure and left since this rank last checked.
   const std::uint64_t index = operation.index;

@@ -35,6 +35,8 @@ class Watchdog {
   void examine_after_sleep();
   // For a rank that does not sleep itself: one that polls, and the agent.
   void examine_now_and_then();
+  // Fails the operation of which a lost host may lack a multicast of this rank.
+  void examine_multicasts();
   // Fails the oldest operation, because the application's deadline has passed.
   void fail_late();
   // Whether an event since the last check may end a pending operation.

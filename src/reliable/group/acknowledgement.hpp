@@ -32,11 +32,13 @@ class FailedNumbers {
       ranges_.emplace_back(from, until);
     }
   }
-  bool has(std::uint64_t number) const {
-    const auto after = std::ranges::upper_bound(ranges_, number, {},
+  // Whether one of [first, last] failed.
+  bool has_any(std::uint64_t first, std::uint64_t last) const {
+    const auto after = std::ranges::upper_bound(ranges_, first, {},
                                                 [](const auto& range) { return range.second; });
-    return after != ranges_.end() && after->first <= number;
+    return after != ranges_.end() && after->first <= last;
   }
+  bool has(std::uint64_t number) const { return has_any(number, number); }
   std::uint64_t count() const {
     std::uint64_t sum = 0;
     for (const auto& [from, until] : ranges_) sum += until - from;

@@ -72,8 +72,14 @@ class Group {
   // while ask() is called: all members have it, or it has failed because one is lost.
   std::uint64_t last() const { return sender_.last(); }
   Acknowledgement acknowledgement(std::uint64_t number) const {
-    return sender_.acknowledgement(number);
+    return sender_.acknowledgement(number, number);
   }
+  // A message of several packets has the worst of their acknowledgements.
+  Acknowledgement acknowledgement(std::uint64_t first, std::uint64_t last) const {
+    return sender_.acknowledgement(first, last);
+  }
+  // The first packet of this rank that some living member may lack.
+  std::uint64_t lacking() const { return sender_.lacking(); }
   // The first origin whose multicasts were found not to reach this rank; -1: there is none.
   int unreached_by() const { return receiver_.unreached_by(); }
 

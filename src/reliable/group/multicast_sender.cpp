@@ -90,10 +90,9 @@ void MulticastSender::fail(std::uint64_t until) {
   context_.counts.failed = failed_.count();
 }
 
-Acknowledgement MulticastSender::acknowledgement(std::uint64_t number) const {
-  if (failed_.has(number)) return Acknowledgement::failed;
-  return wire::is_before(number, lacking_) ? Acknowledgement::all_have_all
-                                           : Acknowledgement::not_yet;
+Acknowledgement MulticastSender::acknowledgement(std::uint64_t first, std::uint64_t last) const {
+  if (failed_.has_any(first, last)) return Acknowledgement::failed;
+  return wire::is_before(last, lacking_) ? Acknowledgement::all_have_all : Acknowledgement::not_yet;
 }
 
 // Later puts are for the others only. Earlier answers may not know of the loss, so the sender asks

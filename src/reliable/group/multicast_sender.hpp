@@ -29,8 +29,10 @@ class MulticastSender {
   bool is_settled() const { return lacking_ == next_; }
   // The number of the last packet that was put; 0: there is none.
   std::uint64_t last() const { return next_ - 1; }
-  // Tells whether all members have the packet with that number.
-  Acknowledgement acknowledgement(std::uint64_t number) const;
+  // The first one that some living member may lack.
+  std::uint64_t lacking() const { return lacking_; }
+  // Tells whether all members have the packets [first, last].
+  Acknowledgement acknowledgement(std::uint64_t first, std::uint64_t last) const;
 
   // A child's request. Returns whether it had packets with a payload to repeat.
   bool take_request(const wire::Header& request, std::int64_t now_ns);

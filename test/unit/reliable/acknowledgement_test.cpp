@@ -67,6 +67,13 @@ TEST(FailedNumbers, AreRangesOfWhichNeighboursAreOne) {
   for (std::uint64_t number = 0; number < 15; ++number) {
     EXPECT_EQ(failed.has(number), (number >= 3 && number < 7) || number == 10) << number;
   }
+  EXPECT_TRUE(failed.has_any(0, 3));
+  EXPECT_TRUE(failed.has_any(4, 5));
+  EXPECT_TRUE(failed.has_any(6, 9));
+  EXPECT_TRUE(failed.has_any(7, 20));
+  EXPECT_FALSE(failed.has_any(0, 2));
+  EXPECT_FALSE(failed.has_any(7, 9));
+  EXPECT_FALSE(failed.has_any(11, 20));
 }
 
 TEST(RepairTree, KnowsWhereALostMemberWasPassedOver) {
