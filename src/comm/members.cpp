@@ -86,8 +86,10 @@ std::string Members::locate(int rank) const {
 
 std::string Members::describe_loss(int rank) const {
   std::string how;
-  const bool may_answer = state(rank) == job::RankState::silent && job_.network() != nullptr;
-  if (may_answer) how = job_.network()->why_lost(job_rank(rank));
+  if (state(rank) == job::RankState::silent && job_.network() != nullptr) {
+    how = job_.losses().reason(job_rank(rank));
+    if (how.empty()) how = job_.network()->why_lost(job_rank(rank));
+  }
   if (how.empty()) how = how_it_went(state(rank));
   return fmt::format("{} is lost ({})", name(rank), job_.hosts().with_place(job_rank(rank), how));
 }

@@ -45,9 +45,10 @@ struct alignas(64) RankHeader {
   std::atomic<std::uint64_t> hears_multicast;
   // It has all that it needs; of a host's first rank, at the job's first: so have all of its host.
   std::atomic<std::uint64_t> started, host_started;
-  // For a rank of another host: why it could not start (start/start_up.hpp), if it could report it.
-  // Written by a put.
-  FailureNotice::Text start_failure;
+  // The rank tells other hosts why it could not start (start/start_up.hpp), or why the rank
+  // `reports_loss` - 1 is lost (loss/losses.hpp). Both are written by puts.
+  FailureNotice::Text report;
+  std::atomic<std::uint64_t> reports_loss;
   // For a host's first rank: the host's abilities, valid by the `Vote`. Written by puts.
   nic::Capabilities nic_capabilities;
   std::atomic<std::uint64_t> has_nic;

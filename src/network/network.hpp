@@ -80,7 +80,8 @@ class Network final : public transport::Transport {
   // See Reliable.
   int unreached_by();
   std::int64_t silence_ns(int rank);
-  // Why transfers with that rank ended its part, though it may answer; empty if none did.
+  // Why transfers with that rank ended its part, though it may answer; empty if none did. For this
+  // rank: why it has no remote memory any more.
   std::string why_lost(int rank);
   void confirm(int rank);
   void forget(int rank, reliable::Departure how);

@@ -97,6 +97,9 @@ class RemoteMemory {
   virtual const std::string& error_of(int rank) const = 0;
   // How many ranks have an error; only where raises_flags().
   virtual std::uint64_t failures() const { return 0; }
+  // Why this rank can transfer nothing any more, with any rank, in words for all ranks; empty while
+  // it can.
+  virtual std::string device_loss() const { return {}; }
   // For people: what was rejected or not possible; empty if nothing.
   virtual std::string trouble() const { return {}; }
 };

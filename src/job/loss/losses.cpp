@@ -7,9 +7,10 @@
 
 namespace unisono::job {
 
-bool Losses::mark_gone(int rank, RankState how) {
+bool Losses::mark_gone(int rank, RankState how, const std::string& why) {
   // Before there are tables, no rank can have left.
   if (ranks_.has_tables()) {
+    note_reason(rank, why);  // first: it is there for all who see the state
     if (!ranks_.mark_gone(rank, how)) return false;
     if (network_ != nullptr) {
       // The room of packets kept for it is needed to inform the others.
@@ -20,6 +21,29 @@ bool Losses::mark_gone(int rank, RankState how) {
   std::uint32_t none = 0;
   header_.first_dead.compare_exchange_strong(none, static_cast<std::uint32_t>(rank + 1));
   return true;
+}
+
+// A rank reports one loss. Mostly it is the one that causes the others.
+void Losses::note_reason(int rank, const std::string& why) {
+  RankHeader& own = ranks_.entry(ranks_.own());
+  if (why.empty() || ranks_.is_lost(rank) || own.reports_loss != 0) return;
+  own.report = notice_text({.error = {base::Code::rank_lost, why}, .rank = rank});
+  own.reports_loss.store(static_cast<std::uint64_t>(rank) + 1, std::memory_order_release);
+}
+
+int Losses::reporter_of(int rank) const {
+  for (int r = 0; r < ranks_.count(); ++r) {
+    const std::uint64_t lost = ranks_.entry(r).reports_loss.load(std::memory_order_acquire);
+    if (lost == static_cast<std::uint64_t>(rank) + 1) return r;
+  }
+  return -1;
+}
+
+std::string Losses::reason(int rank) const {
+  if (network_ == nullptr || !ranks_.has_tables()) return {};
+  const auto held = network_->hold();  // another host may be writing it once more
+  const int reporter = reporter_of(rank);
+  return reporter < 0 ? std::string() : std::string(ranks_.entry(reporter).report.text);
 }
 
 std::optional<int> Losses::first() const {
@@ -50,6 +74,7 @@ void Losses::pass_on_once(int rank) {
   if (!ranks_.entry(rank).passed_on.compare_exchange_strong(not_yet, 1)) return;
   // A silent rank that answers again learns that the others count it as lost.
   if (ranks_.state(rank) == RankState::silent && !ranks_.hosts().is_here(rank)) {
+    if (const int reporter = reporter_of(rank); reporter >= 0) put_reason(rank, reporter);
     put_state(rank, rank, RankState::silent);
   }
   const std::vector<int> now = neighbours();
@@ -75,8 +100,10 @@ void Losses::catch_up_neighbours(int rank, const std::vector<int>& neighbours) {
 }
 
 void Losses::pass_on_to(int host, int rank) {
+  const int reporter = reporter_of(rank);
   for (int r = 0; r < ranks_.count(); ++r) {
     if (ranks_.hosts().of(r) != host || ranks_.state(r) != RankState::present) continue;
+    if (reporter >= 0) put_reason(r, reporter);
     put_state(r, rank, ranks_.state(rank));
     network_->confirm(r);
   }
@@ -93,6 +120,16 @@ void Losses::tell_leave() {
     if (ranks_.hosts().is_here(r) || !cares) continue;
     put_state(r, ranks_.own(), RankState::left);
   }
+}
+
+void Losses::put_reason(int target, int reporter) {
+  RankHeader& entry = ranks_.entry(reporter);
+  network_->put({.target = target,
+                 .source = reinterpret_cast<const std::byte*>(&entry.report),
+                 .place = reinterpret_cast<std::byte*>(&entry.report),
+                 .bytes = sizeof entry.report,
+                 .flag = reinterpret_cast<std::uint64_t*>(&entry.reports_loss),
+                 .flag_value = entry.reports_loss.load(std::memory_order_relaxed)});
 }
 
 // In one packet: a rank that receives the state may leave at once, and acknowledge nothing more.

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Losses: the ranks that are lost, and how all hosts learn of them. A rank that finds a loss marks
 // it in its host's memory and passes it on along the tree of hosts (news_tree.hpp, decision 13).
-// Hosts that receive it do the same, once each. Any thread.
+// Hosts that receive it do the same, once each. The first reason that a rank finds for a loss goes
+// along. Any thread.
 #pragma once
 
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "job/events.hpp"
@@ -20,8 +22,10 @@ class Losses {
       : ranks_(ranks), header_(header), events_(events), network_(network) {}
 
   // False if the rank was known to be gone. Informs the other hosts; the caller raises the event
-  // afterwards.
-  bool mark_gone(int rank, RankState how);
+  // afterwards. `why`: in words for all ranks; empty: nothing is known beyond `how`.
+  bool mark_gone(int rank, RankState how, const std::string& why = {});
+  // Why that rank is lost, in the words of the rank that found it; empty: nobody has said.
+  std::string reason(int rank) const;
   // The rank that was lost first.
   std::optional<int> first() const;
   // If the rank is gone, reports it once more to the neighbours of this host, and to the rank.
@@ -38,9 +42,12 @@ class Losses {
 
  private:
   std::vector<int> neighbours() const;
+  int reporter_of(int rank) const;
+  void note_reason(int rank, const std::string& why);
   void pass_on_once(int rank);
   void catch_up_neighbours(int rank, const std::vector<int>& neighbours);
   void pass_on_to(int host, int rank);
+  void put_reason(int target, int reporter);
   void put_state(int target, int rank, RankState state);
 
   const Ranks& ranks_;

@@ -63,6 +63,12 @@ bool RankWatch::mark_dead() {
 bool RankWatch::look_at_hosts() {
   bool found = false;
   const SilenceLimits limits = SilenceLimits::of(settings_);
+  // Without its device this rank is of no use to the others, though it answers.
+  const std::string own_loss = network_->why_lost(ranks_.own());
+  if (!own_loss.empty() && losses_.mark_gone(ranks_.own(), RankState::silent, own_loss)) {
+    base::log(base::LogLevel::warn, "job", "{}", own_loss);
+    found = true;
+  }
   for (int r = 0; r < ranks_.count(); ++r) {
     if (ranks_.hosts().is_here(r)) continue;
     if (const auto departure = ranks_.departure(r)) {
@@ -72,7 +78,7 @@ bool RankWatch::look_at_hosts() {
     }
     const std::int64_t silence_ns = network_->silence_ns(r);
     if (silence_ns > limits.lost_ns) {
-      found |= losses_.mark_gone(r, RankState::silent);
+      found |= losses_.mark_gone(r, RankState::silent, network_->why_lost(r));
     } else {
       log_suspicion(r, silence_ns);
     }

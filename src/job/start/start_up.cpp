@@ -130,11 +130,10 @@ void StartUp::send_failure(const Error& why) {
   for (const int first : ranks_.hosts().firsts()) {  // their memory belongs to their whole host
     if (ranks_.hosts().is_here(first)) continue;
     if (ranks_.has_tables()) {
-      network_->put(
-          {.target = first,
-           .source = reinterpret_cast<const std::byte*>(&text),
-           .place = reinterpret_cast<std::byte*>(&ranks_.entry(ranks_.own()).start_failure),
-           .bytes = sizeof text});
+      network_->put({.target = first,
+                     .source = reinterpret_cast<const std::byte*>(&text),
+                     .place = reinterpret_cast<std::byte*>(&ranks_.entry(ranks_.own()).report),
+                     .bytes = sizeof text});
     }
     network_->put({.target = first,
                    .flag = reinterpret_cast<std::uint64_t*>(&header_.start_failed_elsewhere),
@@ -158,7 +157,8 @@ std::optional<Error> StartUp::reported_failure() const {
   const std::uint64_t word = header_.start_failed_elsewhere.load(std::memory_order_acquire);
   if (word == 0) return std::nullopt;
   const auto rank = static_cast<int>(static_cast<std::uint32_t>(word)) - 1;
-  const char* const why = ranks_.has_tables() ? ranks_.entry(rank).start_failure.text : "";
+  const bool reports = ranks_.has_tables() && ranks_.entry(rank).reports_loss == 0;
+  const char* const why = reports ? ranks_.entry(rank).report.text : "";
   return tell(rank, static_cast<Code>(word >> kCodeBit), *why == '\0' ? "it says why" : why);
 }
 

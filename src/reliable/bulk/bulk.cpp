@@ -125,6 +125,7 @@ void Bulk::look_for_failures() {
   if (memory_->failures() == failures_) [[likely]]
     return;
   failures_ = memory_->failures();
+  if (!memory_->device_loss().empty()) return;  // the others are not to blame
   for (int rank = 0; rank < options_.ranks; ++rank) {
     if (!memory_->error_of(rank).empty()) lose(rank, memory_->error_of(rank));
   }
@@ -248,6 +249,11 @@ void Bulk::finish(std::size_t index) {
   }
   --peer.under_way;
   messages_.give_back(index);
+}
+
+std::string Bulk::why_lost(int rank) const {
+  return rank == options_.rank ? memory_->device_loss()
+                               : peers_[static_cast<std::size_t>(rank)].why;
 }
 
 void Bulk::lose(int rank, const std::string& why) {

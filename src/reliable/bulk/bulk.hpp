@@ -66,8 +66,8 @@ class Bulk final : public transport::Transport {
   void forget(int rank, Departure how = Departure::lost);
   // A transfer with that rank has failed, or makes no progress: its bytes will not arrive.
   bool has_lost(int rank) const { return peers_[static_cast<std::size_t>(rank)].lost; }
-  // Why; empty if it has not.
-  const std::string& why_lost(int rank) const { return peers_[static_cast<std::size_t>(rank)].why; }
+  // Why; empty if it has not. For this rank: why it can transfer nothing any more.
+  std::string why_lost(int rank) const;
 
   // Readable when there is something to do, here or at the datagrams. Only after may_sleep(); even
   // then not for longer than longest_sleep_ns().

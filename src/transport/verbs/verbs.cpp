@@ -62,6 +62,7 @@ class VerbsPeers {
   const VerbsPeer& operator[](std::size_t rank) const { return all_[rank]; }
   std::size_t under_way() const;
   std::uint64_t failures() const { return failures_; }
+  const std::string& device_loss() const { return device_loss_; }
   std::uint64_t refused() const { return refused_; }
 
   void refuse(int rank, const std::string& why);
@@ -77,6 +78,7 @@ class VerbsPeers {
   VerbsDevice& device_;
   std::vector<VerbsPeer> all_;  // by rank
   std::uint64_t failures_ = 0;
+  std::string device_loss_;
   std::uint64_t refused_ = 0;
 };
 
@@ -102,13 +104,15 @@ class Verbs final : public RemoteMemory {
 
   int descriptor() const override { return sleeper_.get(); }
   bool may_sleep() override;
-  const std::string& error_of(int rank) const override { return peer(rank).error; }
+  const std::string& error_of(int rank) const override {
+    return peers_[static_cast<std::size_t>(rank)].error;
+  }
   std::uint64_t failures() const override { return peers_.failures(); }
+  std::string device_loss() const override { return peers_.device_loss(); }
   std::string trouble() const override;
 
  private:
   VerbsPeer& peer(int rank) { return peers_[static_cast<std::size_t>(rank)]; }
-  const VerbsPeer& peer(int rank) const { return peers_[static_cast<std::size_t>(rank)]; }
   bool begin_connection(int rank);
   void send_handshake(VerbsPeer& to, int rank, VerbsHandshake handshake);
   void repeat_requests();
@@ -199,6 +203,10 @@ void VerbsPeers::look_at_events() {
                 device_.name());
     }
     if (event != IBV_EVENT_DEVICE_FATAL) continue;
+    device_loss_ = fmt::format(
+        "verbs: rank {} at {}: the device has failed or was removed; check it on that host "
+        "(`rdma link`, `dmesg`), or set UNISONO_BULK=tcp",
+        rank_, device_.name());
     for (int rank = 0; rank < static_cast<int>(all_.size()); ++rank) {
       const VerbsPeer& of = all_[static_cast<std::size_t>(rank)];
       if (of.outgoing == nullptr && of.incoming == nullptr) continue;
@@ -371,7 +379,8 @@ bool Verbs::write(const Transfer& transfer) {
 }
 
 std::uint64_t Verbs::moved(int rank) const {
-  return peer(rank).outgoing == nullptr ? 0 : peer(rank).outgoing->moved();
+  const auto& outgoing = peers_[static_cast<std::size_t>(rank)].outgoing;
+  return outgoing == nullptr ? 0 : outgoing->moved();
 }
 
 // ---- what comes --------------------------------------------------------------------------------

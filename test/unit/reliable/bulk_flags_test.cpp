@@ -52,6 +52,7 @@ class DirectMemory final : public transport::RemoteMemory {
     return errors[static_cast<std::size_t>(rank)];
   }
   std::uint64_t failures() const override { return failed; }
+  std::string device_loss() const override { return lost_device; }
 
   bool accepts = true;
   int asked = 0;
@@ -60,6 +61,7 @@ class DirectMemory final : public transport::RemoteMemory {
   std::vector<int> forgotten;
   std::array<std::string, 3> errors;
   std::uint64_t failed = 0;
+  std::string lost_device;
 
  private:
   Ranks& ranks_;
@@ -171,6 +173,20 @@ TEST_F(BulkFlags, ARankWithAnErrorIsLostOnce) {
   EXPECT_TRUE(bulk_->has_lost(1));
   EXPECT_FALSE(bulk_->has_lost(2));
   EXPECT_EQ(bulk_->why_lost(1), "the stream broke");
+}
+
+// All connections end with the device, and no other rank is to blame.
+TEST_F(BulkFlags, WithoutItsDeviceTheRankItselfIsLost) {
+  EXPECT_EQ(bulk_->why_lost(0), "");
+  memory_->errors[1] = memory_->errors[2] = "the connection ended";
+  memory_->failed = 2;
+  memory_->lost_device = "the device was removed";
+  bulk_->progress();
+  EXPECT_TRUE(failed_.empty());
+  EXPECT_FALSE(bulk_->has_lost(1));
+  EXPECT_FALSE(bulk_->has_lost(2));
+  EXPECT_EQ(bulk_->why_lost(0), "the device was removed");
+  EXPECT_EQ(bulk_->why_lost(1), "");
 }
 
 TEST_F(BulkFlags, ItIsSettledWhenNothingIsUnderWay) {
