@@ -45,10 +45,8 @@ void Watchdog::examine(bool thoroughly) {
   const bool anew = thoroughly && !members_.on_one_host();
   if (is_alarmed() || anew) [[unlikely]]
     look_at_alarm();
-  if (someone_gone_) [[unlikely]] {
-    examine_multicasts();
+  if (someone_gone_) [[unlikely]]
     examine_members();
-  }
   if (!thoroughly || queue_.active().empty()) return;
   if (!members_.on_one_host()) ask_for_failure();
   calls_.examine();
@@ -97,7 +95,8 @@ void Watchdog::ask_for_failure() {
   }
 }
 
-// Its call has returned, so its next one tells. If another host knew of the loss first, this rank
+// Its call has returned, so the next multicast tells. A wait fails by itself if it needs the lost
+// rank, and a communicator without operations in progress does not fail. If another host knew of the loss first, this rank
 // learns soon who is lost.
 void Watchdog::examine_multicasts() {
   if (members_.on_one_host()) return;
