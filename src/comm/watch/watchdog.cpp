@@ -96,8 +96,8 @@ void Watchdog::ask_for_failure() {
 }
 
 // Its call has returned, so the next multicast tells. A wait fails by itself if it needs the lost
-// rank, and a communicator without operations in progress does not fail. If another host knew of the loss first, this rank
-// learns soon who is lost.
+// rank, and a communicator without operations in progress does not fail. If another host knew of
+// the loss first, this rank learns soon who is lost.
 void Watchdog::examine_multicasts() {
   if (members_.on_one_host()) return;
   const auto failed = queue_.multicast_results().first_failed();
