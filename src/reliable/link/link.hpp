@@ -69,7 +69,7 @@ class SendingSide {
     if (wire::is_before(unsent_, number)) return;  // never sent: not to be believed
     while (wire::is_before(lacking_, number)) release(kept_[lacking_++ % kWindow]);
   }
-  // The peer lacks nothing, and what has a number but was not sent is dropped.
+  // Gives up all packets that have a number: the peer is taken to have them.
   void skip_unsent() { lacking_ = unsent_ = next_; }
   // The number whose low bits a packet carries. A packet, above all a repetition, may be old when
   // it comes. Its number is then before `lacking()` and says nothing new. There are so many bits
