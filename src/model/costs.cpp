@@ -11,14 +11,6 @@ Parts split(double at_none, double at_size) {
 
 }  // namespace
 
-Parts& Parts::operator+=(const Parts& other) {
-  latency += other.latency;
-  bytes += other.bytes;
-  reduction += other.reduction;
-  hand_over += other.hand_over;
-  return *this;
-}
-
 Costs::Costs(const Machine& machine, const Work& work, const schedule::Shape& shape)
     : machine_(&machine),
       work_(work),

@@ -40,7 +40,13 @@ struct Parts {
   double hand_over = 0;  // waiting for a core
 
   double sum() const { return latency + bytes + reduction + hand_over; }
-  Parts& operator+=(const Parts& other);
+  Parts& operator+=(const Parts& other) {
+    latency += other.latency;
+    bytes += other.bytes;
+    reduction += other.reduction;
+    hand_over += other.hand_over;
+    return *this;
+  }
   bool operator==(const Parts&) const = default;
 };
 

@@ -62,6 +62,7 @@ struct Rank {
   std::array<Moment, 2> port;  // when the next message may leave: within the host, between hosts
   std::vector<Moment> arrivals;
   std::vector<bool> filled;
+  Parts staging;  // of the caller's buffers that others may need
   Contents contents;
   std::map<Contents::Key, int> copies;  // messages of each content that cross hosts
   std::map<Contents::Key, bool> staged;
@@ -79,15 +80,16 @@ class Clock {
     Rank rank;
     rank.arrivals.resize(schedule.slots.size());
     rank.filled.resize(schedule.slots.size());
+    rank.staging = staging_of_helped(schedule);
     spend(rank, schedule.rank, costs_.start_up());
-    stage_helped(rank, schedule);
+    spend(rank, schedule.rank, rank.staging);
     if (stages(schedule)) count_copies(schedule, rank);
     return rank;
   }
 
   // The next segment, when the rank is through with one.
   void begin_again(Rank& rank, const Schedule& schedule) {
-    stage_helped(rank, schedule);
+    spend(rank, schedule.rank, rank.staging);
     rank.next = 0;
     rank.filled.assign(rank.filled.size(), false);
     rank.contents = {};
@@ -171,6 +173,12 @@ class Clock {
     return price;
   }
 
+  // The time of a host's cores for what one of its ranks has to do; 0 if it has a core of its own.
+  double least_shared_ns(double busy_ns, int rank, std::int64_t segments) const {
+    if (busy_.empty() || !costs_.shares_cores(costs_.host(rank))) return 0;
+    return busy_ns * static_cast<double>(segments) / costs_.cores();
+  }
+
   // A segment in a row of them: `ns` of the slowest rank, `busy` of each host. `turns` of a host
   // are those of its ranks, less than one for a rank that needs none in each segment.
   struct InRow {
@@ -194,13 +202,13 @@ class Clock {
 
  private:
   // The buffers of the caller that others may need are copied to where they can reach them.
-  void stage_helped(Rank& rank, const Schedule& schedule) {
-    if (!costs_.helps()) return;
+  Parts staging_of_helped(const Schedule& schedule) {
+    if (!costs_.helps()) return {};
     const schedule::StepOrder order = schedule::order_steps(schedule, true);
     std::int64_t elements = 0;
     if (order.stages_input) elements += schedule::input_count(schedule.shape, schedule.rank);
     if (order.stages_output) elements += schedule::output_count(schedule.shape, schedule.rank);
-    spend(rank, schedule.rank, {.bytes = costs_.message(false, elements).occupies.bytes});
+    return {.bytes = costs_.message(false, elements).occupies.bytes};
   }
 
   void spend(Rank& rank, int number, const Parts& parts) {
@@ -428,12 +436,34 @@ void walk_alike(const Schedule& any, Clock& clock, Rank& rank) {
   }
 }
 
+// One segment of a rank that waits for nobody.
+void walk_alone(const Schedule& one, Clock& clock, Rank& rank) {
+  for (const Op& op : one.ops) {
+    if (op.kind == OpKind::wait) {
+      clock.wait(one, op, rank);
+    } else if (schedule::writes_range(op)) {
+      clock.compute(one, op, rank);
+    } else {
+      clock.send(one, op, rank, [](const Target&, const Moment&) {});
+    }
+  }
+}
+
 }  // namespace
 
 Price price(std::span<const Schedule> set, const Machine& machine, const Work& work,
             const Calls& calls) {
   UNISONO_CHECK(!set.empty(), "the price of no schedules");
   return PriceWalk(set, machine, work).price(calls);
+}
+
+double least_ns(const Schedule& one, const Machine& machine, const Work& work, const Calls& calls,
+                Segments segments) {
+  Clock clock(machine, work, one.shape);
+  Rank rank = clock.begin(one);
+  walk_alone(one, clock, rank);
+  if (segments == Segments::one) return rank.now.ns;
+  return clock.least_shared_ns(rank.now.ns, one.rank, calls.segments);
 }
 
 Price price_of_alike(const Schedule& any, const Machine& machine, const Work& work,

@@ -68,4 +68,12 @@ Price price(std::span<const schedule::Schedule> set, const Machine& machine, con
 Price price_of_alike(const schedule::Schedule& any, const Machine& machine, const Work& work,
                      const Calls& calls = {});
 
+// A lower bound of a set's price, from one of its schedules. It is what this rank has to do by
+// itself, as if all messages had arrived. It costs little against the price. Segments overlap and
+// may take less than so many times the first. So if others may need more of them, only the cores
+// that ranks share bound the price: 0 if each has its own.
+enum class Segments : std::uint8_t { one, as_many_or_more };
+double least_ns(const schedule::Schedule& one, const Machine& machine, const Work& work,
+                const Calls& calls, Segments segments);
+
 }  // namespace unisono::model

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <utility>
 
@@ -20,6 +21,7 @@ using schedule::Shape;
 
 // Each of the degrees up to this one is priced: the best ones of the papers' machines are below.
 constexpr int kEachUpTo = 8;
+constexpr double kAnyPrice = std::numeric_limits<double>::infinity();
 // A choice compares the parameters of a row with so many ranks, and rows with up to so many more.
 constexpr int kRanksOfParameters = 16, kPricedInFull = 64;
 constexpr std::size_t kStepsOfParameters = 128;
@@ -72,8 +74,9 @@ base::Result<std::vector<Schedule>> build_for_price(const Algorithm& row,
 // also hold input and output.
 class BufferNeed {
  public:
-  BufferNeed(std::span<const Schedule> set, const Pricing& pricing)
-      : set_(set), pricing_(pricing), elements_(set.size()) {}
+  // One schedule is that of each rank, or of the only one that counts.
+  BufferNeed(std::span<const Schedule> set, const Pricing& pricing, bool are_alike)
+      : set_(set), pricing_(pricing), are_alike_(are_alike), elements_(set.size()) {}
 
   std::int64_t most_elements() {
     for (std::size_t i = 0; i < set_.size(); ++i) {
@@ -95,27 +98,33 @@ class BufferNeed {
     for (const schedule::Op& op : schedule.ops) {
       if (op.kind != schedule::OpKind::multicast) continue;
       elements_[i] += op.left.count;
+      if (set_.size() == 1 && !are_alike_) continue;
       for (const schedule::Target& target : schedule.targets_of(op)) {
         // If one schedule stands for all, it also receives what it sends.
-        elements_[set_.size() == 1 ? 0 : static_cast<std::size_t>(target.peer)] -= op.left.count;
+        elements_[are_alike_ ? 0 : static_cast<std::size_t>(target.peer)] -= op.left.count;
       }
     }
   }
 
   std::span<const Schedule> set_;
   const Pricing& pricing_;
+  bool are_alike_;
   std::vector<std::int64_t> elements_;
 };
 
-model::Calls calls_of(std::span<const Schedule> set, const Shape& shape, const Pricing& pricing) {
-  const int bulk_slot_indexes = pricing.buffers.back().slot_indexes;
-  if (pricing.window_bytes <= 0) return {.slot_indexes = bulk_slot_indexes};
+model::Calls calls_of(std::span<const Schedule> set, const Shape& shape, const Pricing& pricing,
+                      bool are_alike) {
+  const auto indexes_of = [&](const Buffers& size) {
+    return pricing.in_row ? size.slot_indexes : 0;
+  };
+  const Buffers& bulk = pricing.buffers.back();
+  if (pricing.window_bytes <= 0) return {.slot_indexes = indexes_of(bulk)};
   const std::int64_t bytes =
-      BufferNeed(set, pricing).most_elements() * pricing.work.bytes_of_element();
+      BufferNeed(set, pricing, are_alike).most_elements() * pricing.work.bytes_of_element();
   for (const Buffers& size : std::span(pricing.buffers).first<2>()) {
-    if (bytes <= size.bytes) return {.slot_indexes = size.slot_indexes};
+    if (bytes <= size.bytes) return {.slot_indexes = indexes_of(size)};
   }
-  model::Calls calls{.slot_indexes = bulk_slot_indexes};
+  model::Calls calls{.slot_indexes = indexes_of(bulk)};
   if (shape.blocks.given() || shape.count <= 1) return calls;
   const std::int64_t segments = (bytes + pricing.window_bytes - 1) / pricing.window_bytes;
   calls.segments = std::clamp<std::int64_t>(segments, 1, shape.count);
@@ -151,46 +160,88 @@ Shape with_few_ranks(Shape shape, int few) {
 // All ranks on one host, or each on its own: then few of them stand for many in proportion.
 bool are_uniform(const Shape& shape) { return !shape.hosts.given() || shape.hosts.are_alone(); }
 
-// The cheapest row of a part, as the mock-up's parameters say it; whether there is one.
+// Whether a rank may need segments. Its buffer has the caller's data, scratch and a slot for each
+// other rank at most, and of blocks not many times all.
+bool may_need_segments(const Shape& shape, const Pricing& pricing) {
+  if (pricing.window_bytes <= 0) return false;
+  const std::int64_t times =
+      schedule::has_blocks(shape.collective) ? 4 * std::int64_t{shape.ranks} : shape.ranks + 3;
+  return shape.count * pricing.work.bytes_of_element() > pricing.window_bytes / times;
+}
+
+// Whether what one rank has to do by itself, the root if there is one, takes so long already. This
+// spares the schedules of the others, and most candidates end here: many of them cut the data into
+// more pieces than pay.
+bool costs_at_least(double ns, const Algorithm& row, const Parameters& parameters,
+                    const Shape& shape, const Pricing& pricing) {
+  if (ns == kAnyPrice || one_stands_for_all(row, shape)) return false;
+  std::vector<Schedule> one;
+  one.push_back(row.build(shape, parameters, shape.root));
+  if (!may_need_segments(shape, pricing)) {
+    return model::least_ns(one.front(), *pricing.machine, pricing.work, {}, model::Segments::one) >=
+           ns;
+  }
+  const model::Calls calls = calls_of(one, shape, pricing, false);
+  if (calls.segments > 1) {
+    one.front() = row.build(segment_of(shape, calls.segments), parameters, shape.root);
+  }
+  return model::least_ns(one.front(), *pricing.machine, pricing.work, calls,
+                         model::Segments::as_many_or_more) >= ns;
+}
+
+// The price of a legal candidate, if that is below so many.
+std::optional<model::Price> price_below(double ns, const Algorithm& row,
+                                        const Parameters& parameters, const Shape& shape,
+                                        const Pricing& pricing) {
+  if (costs_at_least(ns, row, parameters, shape, pricing)) return std::nullopt;
+  const auto price = price_of(row, parameters, shape, pricing);
+  if (!price || price->ns >= ns) return std::nullopt;
+  return *price;
+}
+
+// The cheapest row of a part, as the mock-up's parameters say it; whether there is one below so
+// many ns.
 bool set_cheapest_part(const algorithm::Part& part, const Shape& whole, const Pricing& pricing,
-                       Parameters& parameters) {
+                       double most_ns, Parameters& parameters) {
   const Shape shape = algorithm::shape_of_part(part, whole);
-  std::optional<double> least_ns;
+  double least_ns = most_ns;
   for (std::size_t i = 0; i < part.rows.size(); ++i) {
     const Algorithm& row = *algorithm::find(part.collective, part.rows[i]);
     for (const Parameters& own : parameters_to_price(row, shape)) {
       if (!why_not(row, shape, own).empty() || !is_priceable(row, own, shape)) continue;
-      const auto price = price_of(row, own, shape, pricing);
-      if (!price || (least_ns && *least_ns <= price->ns)) continue;
+      const auto price = price_below(least_ns, row, own, shape, pricing);
+      if (!price) continue;
       least_ns = price->ns;
       algorithm::set_part(part, i, own, parameters);
     }
   }
-  return least_ns.has_value();
+  return least_ns < most_ns;
 }
 
 // Those worth a price on a machine. A mock-up takes its cheapest parts only, because its price is
-// theirs, one after the other.
+// theirs, one after the other. None if a part alone costs so many ns.
 std::vector<Parameters> parameters_by_parts(const Algorithm& row, const Shape& shape,
-                                            const Pricing& pricing) {
+                                            const Pricing& pricing, double most_ns = kAnyPrice) {
   if (row.parts.empty()) return parameters_to_price(row, shape);
   Parameters parameters = algorithm::default_parameters(row, shape);
   for (const algorithm::Part& part : row.parts) {
-    if (!set_cheapest_part(part, shape, pricing, parameters)) return {};
+    if (!set_cheapest_part(part, shape, pricing, most_ns, parameters)) return {};
   }
   return {parameters};
 }
 
-// The parameters that are cheapest for `priced`, if they are legal for `shape`.
+// The parameters that are cheapest for `priced`, and below so many ns, if they are legal for
+// `shape`.
 std::optional<Priced> cheapest_of_row(const Algorithm& row, const Shape& shape, const Shape& priced,
-                                      const Pricing& pricing) {
+                                      const Pricing& pricing, double most_ns = kAnyPrice) {
   std::optional<Priced> best;
-  for (const Parameters& parameters : parameters_by_parts(row, priced, pricing)) {
+  for (const Parameters& parameters : parameters_by_parts(row, priced, pricing, most_ns)) {
     if (!why_not(row, priced, parameters).empty() || !why_not(row, shape, parameters).empty()) {
       continue;
     }
-    const auto price = price_of(row, parameters, priced, pricing);
-    if (!price || (best && best->price.ns <= price->ns)) continue;
+    const auto price = price_below(most_ns, row, parameters, priced, pricing);
+    if (!price) continue;
+    most_ns = price->ns;
     best = Priced{.row = &row, .parameters = parameters, .price = *price};
   }
   return best;
@@ -225,22 +276,31 @@ bool has_few_steps(const Algorithm& row, const Shape& shape) {
 }
 
 // Whether many ranks may need segments where few do not. Then few say little of the price.
-bool may_need_segments(const Shape& shape, const Pricing& pricing) {
+bool many_need_segments(const Shape& shape, const Pricing& pricing) {
   const std::int64_t bytes = shape.count * pricing.work.bytes_of_element();
   return pricing.window_bytes > 0 && shape.ranks > kPricedInFull &&
          bytes > pricing.window_bytes / shape.ranks;
 }
 
+// From these prices on, a row is not needed: with all ranks, and with as few as its parameters are
+// compared with.
+struct Bounds {
+  double all_ns = kAnyPrice, few_ns = kAnyPrice;
+};
+
 // The cheapest parameters of a row, and their price with all ranks.
 std::optional<Priced> cheapest_of_uniform(const Algorithm& row, const Shape& shape,
-                                          const Pricing& pricing) {
+                                          const Pricing& pricing, Bounds& bounds) {
   const bool are_alike = one_stands_for_all(row, shape);
-  if (are_alike && has_few_steps(row, shape)) return cheapest_of_row(row, shape, shape, pricing);
+  if (shape.ranks <= kRanksOfParameters || (are_alike && has_few_steps(row, shape))) {
+    return cheapest_of_row(row, shape, shape, pricing, bounds.all_ns);
+  }
   const Shape few = with_few_ranks(shape, kRanksOfParameters);
-  auto best = cheapest_of_row(row, shape, few, pricing);
-  if (!best || few.ranks == shape.ranks) return best;
+  auto best = cheapest_of_row(row, shape, few, pricing, bounds.few_ns);
+  if (!best) return best;
+  bounds.few_ns = std::min(bounds.few_ns, best->price.ns * kPricedInFull / kRanksOfParameters);
   if (are_alike || shape.ranks <= kPricedInFull) {
-    const auto price = price_of(row, best->parameters, shape, pricing);
+    const auto price = price_below(bounds.all_ns, row, best->parameters, shape, pricing);
     if (!price) return std::nullopt;
     best->price = *price;
     return best;
@@ -296,6 +356,45 @@ bool has_other_rows(const Shape& shape, const Ruling& ruling) {
   });
 }
 
+enum class Rows : std::uint8_t { all, cheapest };
+
+// As cheapest_of_rows(), without prices in a row. For Rows::cheapest, only the first one has to be
+// that of all rows.
+std::vector<Priced> priced_rows(const Shape& shape, Pricing pricing, const Ruling& ruling,
+                                Rows wanted) {
+  pricing.in_row = false;
+  std::vector<Priced> rows;
+  const bool is_uniform = are_uniform(shape);
+  const Shape few = is_uniform ? shape : with_few_ranks(shape, kPricedInFull);
+  const bool is_final = few.ranks == shape.ranks && !many_need_segments(shape, pricing);
+  Bounds bounds;
+  for (const Algorithm& row : algorithm::table()) {
+    if (!is_offered(row, shape) || ruling.excluded_by(row) != nullptr) continue;
+    // Without hosts that are shared, such a row has the schedules of those that it combines.
+    if (row.uses_hosts && is_uniform && has_other_rows(shape, ruling)) continue;
+    if (!is_final || wanted == Rows::all) bounds = {};
+    const auto cheapest = is_uniform ? cheapest_of_uniform(row, shape, pricing, bounds)
+                                     : cheapest_of_row(row, shape, few, pricing, bounds.all_ns);
+    if (!cheapest) continue;
+    rows.push_back(*cheapest);
+    bounds.all_ns = std::min(bounds.all_ns, cheapest->price.ns);
+  }
+  const auto by_price = [](const Priced& each) { return each.price.ns; };
+  std::ranges::stable_sort(rows, {}, by_price);
+  if (!is_final) {
+    if (rows.size() > kRowsPricedInFull) rows.resize(kRowsPricedInFull);
+    std::erase_if(rows, [&](Priced& each) { return !price_in_full(each, few, shape, pricing); });
+    std::ranges::stable_sort(rows, {}, by_price);
+  }
+  return rows;
+}
+
+void fill_in_row(Priced& each, const Shape& shape, const Pricing& pricing) {
+  if (each.is_estimate || !pricing.in_row) return;
+  const auto price = price_of(*each.row, each.parameters, shape, pricing);
+  if (price) each.price = *price;
+}
+
 }  // namespace
 
 bool one_stands_for_all(const Algorithm& row, const Shape& shape) {
@@ -344,13 +443,14 @@ std::vector<Parameters> parameters_to_price(const Algorithm& row, const Shape& s
 base::Result<model::Price> price_of(const Algorithm& row, const Parameters& parameters,
                                     const Shape& shape, const Pricing& pricing) {
   UNISONO_ASSIGN(auto set, build_for_price(row, parameters, shape));
-  const model::Calls calls = calls_of(set, shape, pricing);
+  const auto are_alike = [&] { return std::cmp_less(set.size(), shape.ranks); };
+  const model::Calls calls = calls_of(set, shape, pricing, are_alike());
   if (calls.segments > 1) {
     UNISONO_ASSIGN(set, build_for_price(row, parameters, segment_of(shape, calls.segments)));
   }
-  return std::cmp_less(set.size(), shape.ranks)
-             ? model::price_of_alike(set.front(), *pricing.machine, pricing.work, calls)
-             : model::price(set, *pricing.machine, pricing.work, calls);
+  // A segment may be such that one stands for all.
+  return are_alike() ? model::price_of_alike(set.front(), *pricing.machine, pricing.work, calls)
+                     : model::price(set, *pricing.machine, pricing.work, calls);
 }
 
 base::Result<std::vector<Priced>> price_candidates(const Shape& shape, const Pricing& pricing) {
@@ -370,31 +470,16 @@ base::Result<std::vector<Priced>> price_candidates(const Shape& shape, const Pri
 
 std::vector<Priced> cheapest_of_rows(const Shape& shape, const Pricing& pricing,
                                      const Ruling& ruling) {
-  std::vector<Priced> rows;
-  const bool is_uniform = are_uniform(shape);
-  const Shape few = is_uniform ? shape : with_few_ranks(shape, kPricedInFull);
-  for (const Algorithm& row : algorithm::table()) {
-    if (!is_offered(row, shape) || ruling.excluded_by(row) != nullptr) continue;
-    // Without hosts that are shared, such a row has the schedules of those that it combines.
-    if (row.uses_hosts && is_uniform && has_other_rows(shape, ruling)) continue;
-    const auto cheapest = is_uniform ? cheapest_of_uniform(row, shape, pricing)
-                                     : cheapest_of_row(row, shape, few, pricing);
-    if (cheapest) rows.push_back(*cheapest);
-  }
-  const auto by_price = [](const Priced& each) { return each.price.ns; };
-  std::ranges::stable_sort(rows, {}, by_price);
-  if (few.ranks < shape.ranks || may_need_segments(shape, pricing)) {
-    if (rows.size() > kRowsPricedInFull) rows.resize(kRowsPricedInFull);
-    std::erase_if(rows, [&](Priced& each) { return !price_in_full(each, few, shape, pricing); });
-    std::ranges::stable_sort(rows, {}, by_price);
-  }
+  auto rows = priced_rows(shape, pricing, ruling, Rows::all);
+  for (Priced& each : rows) fill_in_row(each, shape, pricing);
   return rows;
 }
 
 std::optional<Priced> cheapest_candidate(const Shape& shape, const Pricing& pricing,
                                          const Ruling& ruling) {
-  auto rows = cheapest_of_rows(shape, pricing, ruling);
+  auto rows = priced_rows(shape, pricing, ruling, Rows::cheapest);
   if (rows.empty()) return std::nullopt;
+  fill_in_row(rows.front(), shape, pricing);
   return std::move(rows.front());
 }
 

@@ -27,6 +27,7 @@ struct Pricing {
   // The length of a rank's receive buffer; longer calls go in segments. 0: no limit.
   std::int64_t window_bytes = 0;
   BuffersBySize buffers = {};
+  bool in_row = true;  // also the price in a row, which takes as long again as three others
 };
 Pricing pricing_of(const schedule::Shape& shape, const Circumstances& circumstances,
                    EngineKind engine);

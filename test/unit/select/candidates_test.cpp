@@ -164,22 +164,73 @@ Circumstances circumstances() {
           .shared_windows = true};
 }
 
+// Most candidates are left out by what one rank has to do by itself; none of them is the cheapest.
 TEST(CheapestCandidate, OfFewRanksIsTheFirstOfAll) {
-  for (int c = 0; c < schedule::kCollectiveCount; ++c) {
-    for (const int ranks : {2, 3, 8}) {
-      for (const std::int64_t count : {1, 1000, 300'000}) {
-        const Shape shape = shape_of(static_cast<Collective>(c), ranks, count);
-        const Pricing pricing = pricing_of(shape, circumstances(), EngineKind::inline_);
-        const auto all = price_candidates(shape, pricing);
-        ASSERT_TRUE(all.ok());
-        const auto cheapest = cheapest_candidate(shape, pricing, {});
-        ASSERT_TRUE(cheapest.has_value());
-        EXPECT_EQ(cheapest->row, all->front().row);
-        EXPECT_EQ(cheapest->parameters, all->front().parameters);
-        EXPECT_EQ(cheapest->price, all->front().price);
+  Circumstances now = circumstances();
+  for (const EngineKind engine : {EngineKind::inline_, EngineKind::helping}) {
+    now.oversubscribed = engine == EngineKind::helping;
+    for (int c = 0; c < schedule::kCollectiveCount; ++c) {
+      for (const int ranks : {2, 3, 8, 13}) {
+        for (const std::int64_t count : {1, 1000, 300'000}) {
+          SCOPED_TRACE(testing::Message() << engine_name(engine) << ", collective " << c << ", "
+                                          << ranks << " ranks, " << count);
+          Shape shape = shape_of(static_cast<Collective>(c), ranks, count);
+          if (schedule::is_rooted(shape.collective)) shape.root = ranks - 1;
+          const Pricing pricing = pricing_of(shape, now, engine);
+          const auto all = price_candidates(shape, pricing);
+          ASSERT_TRUE(all.ok());
+          const auto cheapest = cheapest_candidate(shape, pricing, {});
+          ASSERT_TRUE(cheapest.has_value());
+          EXPECT_EQ(cheapest->row, all->front().row);
+          EXPECT_EQ(cheapest->parameters, all->front().parameters);
+          EXPECT_EQ(cheapest->price, all->front().price);
+          const auto rows = cheapest_of_rows(shape, pricing, {});
+          ASSERT_FALSE(rows.empty());
+          EXPECT_EQ(rows.front().price, all->front().price);
+        }
       }
     }
   }
+}
+
+// The bound holds whichever rank gives it, and also on several hosts.
+TEST(LeastNs, IsNotAboveThePrice) {
+  std::vector<int> hosts = {0, 0, 0, 1, 1, 1, 2};
+  int compared = 0, above_none = 0;
+  for (const EngineKind engine : {EngineKind::inline_, EngineKind::helping}) {
+    for (const bool has_hosts : {false, true}) {
+      for (const algorithm::Algorithm& row : algorithm::table()) {
+        for (const std::int64_t count : {1, 1000}) {
+          Shape shape = shape_of(row.collective, static_cast<int>(hosts.size()), count);
+          if (schedule::is_rooted(shape.collective)) shape.root = 3;
+          if (has_hosts) shape.hosts = topology::HostMap::of_labels(hosts);
+          shape.exact = row.sums_exactly;
+          Circumstances now = circumstances();
+          now.oversubscribed = true;
+          Pricing pricing = pricing_of(shape, now, engine);
+          pricing.window_bytes = 0;  // all of it at once
+          for (const Parameters& parameters : parameters_to_price(row, shape)) {
+            if (!why_not(row, shape, parameters).empty() || one_stands_for_all(row, shape))
+              continue;
+            const double price = price_of(row, parameters, shape, pricing)->ns;
+            for (int rank = 0; rank < shape.ranks; ++rank) {
+              const schedule::Schedule one = row.build(shape, parameters, rank);
+              const double least =
+                  model::least_ns(one, *pricing.machine, pricing.work, {}, model::Segments::one);
+              EXPECT_LE(least, price) << algorithm::describe(row, parameters) << ", rank " << rank;
+              EXPECT_LE(model::least_ns(one, *pricing.machine, pricing.work, {},
+                                        model::Segments::as_many_or_more),
+                        price);
+              ++compared;
+              if (least > 0) ++above_none;
+            }
+          }
+        }
+      }
+    }
+  }
+  EXPECT_GT(compared, 1000);
+  EXPECT_GT(above_none, compared / 2);
 }
 
 TEST(CheapestCandidate, IsNotAnExcludedOne) {
