@@ -7,6 +7,13 @@
 
 namespace unisono::job {
 
+namespace {
+
+// `reports_loss` until the report is written; no rank's.
+constexpr std::uint64_t kWritesReport = UINT64_MAX;
+
+}  // namespace
+
 bool Losses::mark_gone(int rank, RankState how, const std::string& why) {
   // Before there are tables, no rank can have left.
   if (ranks_.has_tables()) {
@@ -23,10 +30,13 @@ bool Losses::mark_gone(int rank, RankState how, const std::string& why) {
   return true;
 }
 
-// A rank reports one loss. Mostly it is the one that causes the others.
+// A rank reports one loss. Mostly it is the one that causes the others. Of threads that find losses
+// at the same moment, one writes.
 void Losses::note_reason(int rank, const std::string& why) {
   RankHeader& own = ranks_.entry(ranks_.own());
-  if (why.empty() || ranks_.is_lost(rank) || own.reports_loss != 0) return;
+  if (why.empty() || ranks_.is_lost(rank)) return;
+  std::uint64_t none = 0;
+  if (!own.reports_loss.compare_exchange_strong(none, kWritesReport)) return;
   own.report = notice_text({.error = {base::Code::rank_lost, why}, .rank = rank});
   own.reports_loss.store(static_cast<std::uint64_t>(rank) + 1, std::memory_order_release);
 }

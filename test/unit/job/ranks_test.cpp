@@ -4,6 +4,11 @@
 
 #include <gtest/gtest.h>
 
+#include <barrier>
+#include <string>
+#include <thread>
+#include <vector>
+
 #include "unit/job/tables.hpp"
 
 namespace unisono::job::test::ranks_test {
@@ -38,6 +43,39 @@ TEST(Losses, EachRankIsLostOnceAndTheFirstIsKept) {
   EXPECT_EQ(own.losses.first(), 2);
   EXPECT_EQ(other.losses.first(), 2);
   EXPECT_TRUE(own.ranks.is_lost(1));
+}
+
+TEST(Losses, OfThreadsThatFindLossesAtOnceOneReports) {
+  constexpr int kRanks = 5;
+  for (int round = 0; round < 200; ++round) {
+    Tables tables(kRanks);
+    Parts own(tables, 0);
+    own.ranks.enter();
+    std::vector<std::thread> finders;
+    std::barrier together(kRanks - 1);
+    for (int rank = 1; rank < kRanks; ++rank) {
+      finders.emplace_back([&, rank] {
+        const std::string why(static_cast<std::size_t>(40 * rank), static_cast<char>('a' + rank));
+        together.arrive_and_wait();
+        EXPECT_TRUE(own.losses.mark_gone(rank, RankState::dead, why));
+      });
+    }
+    for (std::thread& finder : finders) finder.join();
+    const RankHeader& entry = tables.entries()[0];
+    const auto reported = static_cast<int>(entry.reports_loss.load()) - 1;
+    ASSERT_GE(reported, 1);
+    ASSERT_LT(reported, kRanks);
+    const std::string text = entry.report.text;
+    const std::string why(static_cast<std::size_t>(40 * reported),
+                          static_cast<char>('a' + reported));
+    EXPECT_NE(text.find(why), std::string::npos) << text;
+    for (int rank = 1; rank < kRanks; ++rank) {
+      if (rank != reported) {
+        EXPECT_EQ(text.find(std::string(10, static_cast<char>('a' + rank))), std::string::npos)
+            << text;
+      }
+    }
+  }
 }
 
 TEST(Losses, ARankThatHasLeftIsNotLost) {
