@@ -4,6 +4,8 @@
 //
 // select/by_price/COLLECTIVE/P   builds and prices the candidates
 // select/by_rule/COLLECTIVE/P    goes through the rules instead
+// select/helped/COLLECTIVE/P     builds and prices the candidates of 16384 elements, for ranks that
+//                                share two cores and help each other
 #include <benchmark/benchmark.h>
 
 #include <string>
@@ -41,6 +43,20 @@ void by_price(benchmark::State& state, Collective collective, int ranks) {
   }
 }
 
+void helped(benchmark::State& state, Collective collective, int ranks) {
+  schedule::Shape shape = shape_of(collective, ranks);
+  shape.count = 16384;
+  Circumstances now = circumstances(ranks);
+  now.oversubscribed = true;
+  now.cores = 2;
+  now.window_bytes = 1 << 20;
+  for (auto _ : state) {
+    const auto choice = choose_by_price(shape, now);
+    UNISONO_CHECK(choice.has_value(), "a call without a candidate");
+    benchmark::DoNotOptimize(choice->algorithm);
+  }
+}
+
 void by_rule(benchmark::State& state, Collective collective, int ranks) {
   for (auto _ : state) {
     const Choice choice = choose_by_rule(shape_of(collective, ranks), circumstances(ranks));
@@ -56,6 +72,9 @@ const bool kRegistered = [] {
           std::string(schedule::collective_name(collective)) + "/" + std::to_string(ranks);
       benchmark::RegisterBenchmark(("select/by_price/" + name).c_str(), by_price, collective,
                                    ranks);
+      if (ranks > 2 && ranks <= 64 && collective != Collective::barrier) {
+        benchmark::RegisterBenchmark(("select/helped/" + name).c_str(), helped, collective, ranks);
+      }
       benchmark::RegisterBenchmark(("select/by_rule/" + name).c_str(), by_rule, collective, ranks);
     }
   }

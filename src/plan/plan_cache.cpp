@@ -61,9 +61,14 @@ class PlanMaker {
  public:
   // alike: a plan with the same programs if its algorithm is the same, or null.
   // as: the algorithm that it takes, or null: the choice is free.
-  PlanMaker(const PlanContext& context, const Call& call, const Plan* alike,
-            const Alternative* as = nullptr)
-      : context_(context), call_(call), shape_(shape_of(call, context)), alike_(alike), as_(as) {}
+  PlanMaker(const PlanContext& context, const Call& call, select::KnownChoices& known,
+            const Plan* alike, const Alternative* as = nullptr)
+      : context_(context),
+        call_(call),
+        shape_(shape_of(call, context)),
+        known_(known),
+        alike_(alike),
+        as_(as) {}
 
   Result<std::shared_ptr<const Plan>> make() {
     choose();
@@ -82,7 +87,8 @@ class PlanMaker {
 
  private:
   void choose() {
-    choice_ = select::choose(shape_, circumstances_of(call_, context_), context_.overrides);
+    choice_ =
+        select::choose(shape_, circumstances_of(call_, context_), context_.overrides, &known_);
     if (as_ != nullptr) {
       choice_ = select::choose_as(choice_, *as_->row, as_->parameters, "tried, or learned");
     }
@@ -194,6 +200,7 @@ class PlanMaker {
   const PlanContext& context_;
   const Call& call_;
   Shape shape_;
+  select::KnownChoices& known_;
   const Plan* alike_;
   const Alternative* as_;
   select::Choice choice_;
@@ -309,6 +316,7 @@ void PlanCache::forget_all() {
   plans_.clear();
   replaced_.clear();
   with_programs_.clear();
+  known_.clear();
   forget_found();
 }
 
@@ -346,15 +354,15 @@ Result<std::shared_ptr<const Plan>> PlanCache::make(const Call& call) {
   const Call key = without_type(call);
   const auto found = with_programs_.find(key);
   const auto alike = found == with_programs_.end() ? nullptr : found->second.lock();
-  UNISONO_ASSIGN(auto made, PlanMaker(context_, call, alike.get()).make());
+  UNISONO_ASSIGN(auto made, PlanMaker(context_, call, known_, alike.get()).make());
   if (made->parts != nullptr) with_programs_[key] = made;
   return made;
 }
 
-std::vector<Alternative> PlanCache::alternatives(const Call& call) const {
+std::vector<Alternative> PlanCache::alternatives(const Call& call) {
   const Shape shape = shape_of(call, context_);
   const select::Circumstances now = circumstances_of(call, context_);
-  const select::Choice choice = select::choose(shape, now, context_.overrides);
+  const select::Choice choice = select::choose(shape, now, context_.overrides, &known_);
   std::vector<Alternative> found;
   for (const select::Priced& each :
        select::candidates_to_try(shape, now, context_.overrides, choice)) {
@@ -366,8 +374,8 @@ std::vector<Alternative> PlanCache::alternatives(const Call& call) const {
 }
 
 Result<std::shared_ptr<const Plan>> PlanCache::make_as(const Call& call,
-                                                       const Alternative& alternative) const {
-  return PlanMaker(context_, call, nullptr, &alternative).make();
+                                                       const Alternative& alternative) {
+  return PlanMaker(context_, call, known_, nullptr, &alternative).make();
 }
 
 Result<const Plan*> PlanCache::find_or_make(const Call& call, bool may_evict) {

@@ -80,10 +80,10 @@ class PlanCache {
   std::uint64_t generation() const { return generation_; }
   // The candidates among which measured times may choose (select/lesson.hpp); first the one that
   // find() takes. Empty: there is no choice.
-  std::vector<Alternative> alternatives(const Call& call) const;
+  std::vector<Alternative> alternatives(const Call& call);
   // A plan by one of these, which the cache does not keep.
   base::Result<std::shared_ptr<const Plan>> make_as(const Call& call,
-                                                    const Alternative& alternative) const;
+                                                    const Alternative& alternative);
   // Ends the learning of a plan of this cache: from now on blocking calls take the algorithm of
   // `by` without the learner. Callers may use the plan until the next call that may evict. Another
   // plan is left as it is.
@@ -128,6 +128,7 @@ class PlanCache {
   const Plan* last_used_ = nullptr;
   const Entry* last_[schedule::kCollectiveCount] = {};
   Plans plans_;
+  select::KnownChoices known_;
   std::vector<std::shared_ptr<const Plan>> replaced_;  // by settle(); operations may still use them
   // The newest plan with such programs. There are never more of them than plans.
   std::unordered_map<Call, std::weak_ptr<const Plan>, Hash, SamePrograms> with_programs_;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <iterator>
 #include <ranges>
 
@@ -22,6 +23,9 @@ using schedule::Shape;
 
 // The algorithm where ranks know no counts but their own; a row of every such collective.
 constexpr std::string_view kLocal = "linear";
+// Lengths that share so many first binary digits are chosen for alike: they differ by an eighth.
+constexpr int kClassBits = 4;
+constexpr std::size_t kMostKnown = 512;
 
 struct Candidate {
   const Algorithm* row = nullptr;
@@ -154,6 +158,62 @@ void choose_engine(const Shape& shape, const Circumstances& now, Choice& choice)
                              : "UNISONO_ENGINE asks for it";
 }
 
+// The cheapest candidate of a shape. is_about: it is that of a class, in which lengths differ.
+std::optional<Choice> priced_choice(const Shape& shape, const Circumstances& now,
+                                    const Overrides& overrides, bool is_about) {
+  if (shape.ranks == 1 || shape.blocks.given() || now.local_counts) return std::nullopt;
+  const Ruling ruling = rule_on(overrides, shape, common_bytes(shape, now));
+  const Pricing pricing = pricing_of(shape, now, host_engine(shape, now));
+  const auto cheapest = cheapest_candidate(shape, pricing, ruling);
+  if (!cheapest) return std::nullopt;
+  Choice choice;
+  choice.algorithm = cheapest->row;
+  choice.parameters = cheapest->parameters;
+  choice.origin = Origin::price;
+  choice.reason = fmt::format(
+      "the cheapest candidate on the machine \"{}\", {}{:.2f} us", pricing.machine->name,
+      is_about || cheapest->is_estimate ? "about " : "", cheapest->price.ns / 1000);
+  return choice;
+}
+
+// The greatest of at most so many elements whose length has four binary digits and then zeros.
+std::int64_t first_of_class(std::int64_t count) {
+  const int dropped =
+      static_cast<int>(std::bit_width(static_cast<std::uint64_t>(count))) - kClassBits;
+  return dropped <= 0 ? count : count >> dropped << dropped;
+}
+
+// The choice by price for the calls of a class. All ranks are on one host, so that it does not
+// matter which one is the root.
+std::optional<Choice> choose_of_class(const Shape& shape, const Circumstances& now,
+                                      const Overrides& overrides, const Ruling& ruling,
+                                      KnownChoices& known) {
+  Shape first = shape;
+  first.count = first_of_class(shape.count);
+  first.root = 0;
+  // Rules may end within a class.
+  if (rule_on(overrides, first, common_bytes(first, now)).never != ruling.never) {
+    return priced_choice(shape, now, overrides, false);
+  }
+  const PricedCall key{.collective = shape.collective,
+                       .count = first.count,
+                       .element_bytes = now.element_bytes,
+                       .ordered = shape.ordered,
+                       .op = now.op,
+                       .type = now.type};
+  auto found = known.find(key);
+  if (found == known.end()) {
+    if (known.size() >= kMostKnown) known.clear();
+    auto choice = priced_choice(first, now, overrides, true);
+    found = known.emplace(key, std::move(choice)).first;
+  }
+  const std::optional<Choice>& choice = found->second;
+  if (choice && !why_not(*choice->algorithm, shape, choice->parameters).empty()) {
+    return priced_choice(shape, now, overrides, false);
+  }
+  return choice;
+}
+
 }  // namespace
 
 std::optional<std::int64_t> common_bytes(const Shape& shape, const Circumstances& now) {
@@ -198,22 +258,11 @@ Choice choose_by_rule(const Shape& shape, const Circumstances& now, const Overri
 
 std::optional<Choice> choose_by_price(const Shape& shape, const Circumstances& now,
                                       const Overrides& overrides) {
-  if (shape.ranks == 1 || shape.blocks.given() || now.local_counts) return std::nullopt;
-  const Ruling ruling = rule_on(overrides, shape, common_bytes(shape, now));
-  const Pricing pricing = pricing_of(shape, now, host_engine(shape, now));
-  const auto cheapest = cheapest_candidate(shape, pricing, ruling);
-  if (!cheapest) return std::nullopt;
-  Choice choice;
-  choice.algorithm = cheapest->row;
-  choice.parameters = cheapest->parameters;
-  choice.origin = Origin::price;
-  choice.reason = fmt::format("the cheapest candidate on the machine \"{}\", {}{:.2f} us",
-                              pricing.machine->name, cheapest->is_estimate ? "about " : "",
-                              cheapest->price.ns / 1000);
-  return choice;
+  return priced_choice(shape, now, overrides, false);
 }
 
-Choice choose(const Shape& shape, const Circumstances& circumstances, const Overrides& overrides) {
+Choice choose(const Shape& shape, const Circumstances& circumstances, const Overrides& overrides,
+              KnownChoices* known) {
   const auto bytes = common_bytes(shape, circumstances);
   Ruling ruling = rule_on(overrides, shape, bytes);
   Choice choice;
@@ -225,7 +274,9 @@ Choice choose(const Shape& shape, const Circumstances& circumstances, const Over
   } else {
     std::optional<Choice> cheapest;
     if (goes_by_price(shape, circumstances)) {
-      cheapest = choose_by_price(shape, circumstances, overrides);
+      KnownChoices none;
+      cheapest = choose_of_class(shape, circumstances, overrides, ruling,
+                                 known == nullptr ? none : *known);
     }
     choice = cheapest ? std::move(*cheapest) : choose_by_rule(shape, circumstances, overrides);
   }

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -73,9 +74,26 @@ struct Choice {
   std::string why_not_nic = {};
 };
 
-// Always finds a legal one. The engine may still become inline, if long messages can be pulled.
+// The part of a call on which its choice by price depends within a communicator. The length is that
+// of its class, and no rank is special where all share one host.
+struct PricedCall {
+  schedule::Collective collective = schedule::Collective::barrier;
+  std::int64_t count = 0, element_bytes = 1;
+  bool ordered = false;
+  std::optional<arith::Operator> op = {};
+  std::optional<arith::Type> type = {};
+
+  auto operator<=>(const PricedCall&) const = default;
+};
+// Choices by price of one communicator with its overrides. Owned by the caller; one thread.
+using KnownChoices = std::map<PricedCall, std::optional<Choice>>;
+
+// Always finds a legal one. The engine may still become inline, if long messages can be pulled. A
+// choice by price takes milliseconds, so it is that of all lengths which share the first four
+// binary digits. `known`: those that were made before, and are made here; null: none. The choice is
+// the same with it and without.
 Choice choose(const schedule::Shape& shape, const Circumstances& circumstances,
-              const Overrides& overrides = {});
+              const Overrides& overrides = {}, KnownChoices* known = nullptr);
 
 // The same choice with another algorithm and other parameters, which are legal.
 Choice choose_as(const Choice& choice, const algorithm::Algorithm& row,

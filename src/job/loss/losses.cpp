@@ -30,8 +30,8 @@ bool Losses::mark_gone(int rank, RankState how, const std::string& why) {
   return true;
 }
 
-// A rank reports one loss. Mostly it is the one that causes the others. Of threads that find losses
-// at the same moment, one writes.
+// A rank reports one loss. Mostly it is the one that causes the others. If threads find losses
+// at the same moment, one of them writes.
 void Losses::note_reason(int rank, const std::string& why) {
   RankHeader& own = ranks_.entry(ranks_.own());
   if (why.empty() || ranks_.is_lost(rank)) return;

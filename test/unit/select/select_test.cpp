@@ -213,6 +213,85 @@ topology::HostMap in_fours(int ranks) {
   return topology::HostMap::of_labels(hosts);
 }
 
+// With what was chosen before, in whatever order, the choice is the one without.
+TEST(Choose, IsTheSameWithKnownChoices) {
+  Circumstances now{.element_bytes = 8,
+                    .oversubscribed = true,
+                    .cores = 2,
+                    .multicast = true,
+                    .staged_multicast = true,
+                    .window_bytes = 1 << 20,
+                    .shared_windows = true};
+  constexpr int kRanks = 5;
+  KnownChoices known;
+  const auto same = [&](const Shape& shape, const Overrides& overrides) {
+    const Choice one = choose(shape, now, overrides, &known), other = choose(shape, now, overrides);
+    ASSERT_EQ(why_not(*one.algorithm, shape, one.parameters), "");
+    EXPECT_EQ(one.algorithm, other.algorithm);
+    EXPECT_EQ(one.parameters, other.parameters);
+    EXPECT_EQ(one.reason, other.reason);
+    EXPECT_EQ(one.origin, other.origin);
+  };
+  for (const Collective collective :
+       {Collective::allreduce, Collective::broadcast, Collective::allgather, Collective::reduce}) {
+    const bool reduces = schedule::is_reduction(collective);
+    for (const auto type : {arith::Type::float64, arith::Type::int64}) {
+      now.type = type;
+      now.op = reduces ? std::optional(arith::Operator::sum) : std::nullopt;
+      for (const std::int64_t count :
+           {16384, 16385, 17000, 18431, 18432, 18433, 30000, 20000, 16384}) {
+        for (const int root : {0, kRanks - 1}) {
+          same({.collective = collective,
+                .ranks = kRanks,
+                .root = schedule::is_rooted(collective) ? root : 0,
+                .count = count,
+                .ordered = reduces && root != 0},
+               {});
+        }
+      }
+    }
+  }
+  // A length has its class's choice, and there are fewer classes than lengths.
+  Shape shape{.collective = Collective::allreduce, .ranks = kRanks, .count = 16384};
+  now.type = arith::Type::float64;
+  now.op = arith::Operator::sum;
+  const Choice first = choose(shape, now);
+  ASSERT_EQ(first.origin, Origin::price);
+  shape.count = 18431;
+  EXPECT_EQ(choose(shape, now).algorithm, first.algorithm);
+  EXPECT_EQ(choose(shape, now).parameters, first.parameters);
+  known.clear();
+  for (shape.count = 16384; shape.count < 32768; shape.count += 64) choose(shape, now, {}, &known);
+  EXPECT_EQ(known.size(), 8U);
+}
+
+// A user's rule that ends within a class holds for its lengths only.
+TEST(Choose, KnownChoicesDoNotHideARuleForSomeLengths) {
+  const Circumstances now{.element_bytes = 8,
+                          .oversubscribed = true,
+                          .cores = 2,
+                          .staged_multicast = true,
+                          .window_bytes = 1 << 20,
+                          .op = arith::Operator::sum,
+                          .type = arith::Type::float64,
+                          .shared_windows = true};
+  Shape shape{.collective = Collective::allreduce, .ranks = 5, .count = 17000};
+  const std::string usual(choose(shape, now).algorithm->name);
+  const auto overrides = parse_overrides("allreduce:^" + usual + "@130K-134K");  // 16640 to 17152
+  ASSERT_TRUE(overrides.ok());
+  for (const std::int64_t before : {16384, 17000}) {
+    KnownChoices known;
+    shape.count = before;
+    choose(shape, now, *overrides, &known);
+    shape.count = 17000;
+    EXPECT_NE(choose(shape, now, *overrides, &known).algorithm->name, usual);
+    shape.count = 16384;
+    EXPECT_EQ(choose(shape, now, *overrides, &known).algorithm->name, usual);
+    shape.count = 18000;
+    EXPECT_EQ(choose(shape, now, *overrides, &known).algorithm->name, usual);
+  }
+}
+
 TEST(Choose, OfUnequalBlocksDependsOnNoCountsThatARankMayNotKnow) {
   for (const Collective collective :
        {Collective::gather, Collective::scatter, Collective::alltoall}) {
