@@ -16,6 +16,36 @@ SPLITS = {"nic": "auto", "whole": "0", "split1": "1", "split2": "2"}  # UNISONO_
 OWN = [*SPLITS, "udp", "tcp"]
 
 
+def nic_socket(host_set, host):
+    """Where the host's daemon listens."""
+    return str(pathlib.Path(host_set.folder.name, f"nic{host}.sock"))
+
+
+def wait_for(daemon):
+    said = daemon.stderr.readline()  # it speaks when it serves, or has given up
+    if " serves " not in said:
+        raise Failed(said.strip() or "unisonod did not start")
+
+
+@contextlib.contextmanager
+def serving_hosts(host_set, unisono, hosts):
+    """A daemon of the NIC path on each of the first hosts."""
+    program = unisono.resolve().parent / "unisonod"
+    daemons = []
+    try:
+        for host in range(hosts):
+            words = [program, "--interface", "eth0", "--socket", nic_socket(host_set, host)]
+            daemons.append(host_set.start(host, words))
+        for daemon in daemons:
+            wait_for(daemon)
+        yield
+    finally:
+        for daemon in daemons:
+            daemon.terminate()
+        for daemon in daemons:
+            daemon.communicate()
+
+
 class OwnPath:
     collectives = None  # both
 
@@ -33,9 +63,6 @@ class OwnPath:
             if not program.exists():
                 raise Missing(f"{program} does not exist: build the preset release")
 
-    def socket(self, host_set, host):
-        return str(pathlib.Path(host_set.folder.name, f"nic{host}.sock"))
-
     def commands(self, host_set, shape, work):
         words = ["--path", "tcp" if self.name == "tcp" else "api"]
         words += ["--collectives", ",".join(work.collectives), "--operations", work.operations]
@@ -49,7 +76,7 @@ class OwnPath:
         wish = "on" if self.is_nic else "off"
         return [
             (host, command, environment
-             | {"UNISONO_NIC": wish, "UNISONO_NIC_SOCKET": self.socket(host_set, host),
+             | {"UNISONO_NIC": wish, "UNISONO_NIC_SOCKET": nic_socket(host_set, host),
                 "UNISONO_NIC_ROOTED": "on",  # so that they can be compared
                 "UNISONO_NIC_SPLITS": SPLITS.get(self.name, "auto")})
             for host, command, environment in job
@@ -58,35 +85,17 @@ class OwnPath:
     @contextlib.contextmanager
     def around(self, host_set, shape):
         """The NIC path's daemons, while it is its turn: others meet an interface without them."""
-        daemons = []
-        try:
-            for host in range(shape.hosts if self.is_nic else 0):
-                words = [self.daemon, "--interface", "eth0"]
-                daemons.append(
-                    host_set.start(host, [*words, "--socket", self.socket(host_set, host)])
-                )
-            for daemon in daemons:
-                self.wait_for(daemon)
+        with serving_hosts(host_set, self.unisono, shape.hosts if self.is_nic else 0):
             yield
-            if daemons:
+            if self.is_nic:
                 self.expect_use(host_set)
-        finally:
-            for daemon in daemons:
-                daemon.terminate()
-            for daemon in daemons:
-                daemon.communicate()
 
     def expect_use(self, host_set):
         """That calls went by the NIC path: the first host's program has sent results."""
-        words = [self.unisono, "nic", "status", "--socket", self.socket(host_set, 0)]
+        words = [self.unisono, "nic", "status", "--socket", nic_socket(host_set, 0)]
         said = host_set.run([(0, words, None)], 30)
         if not re.search(r"\bsent_down: [1-9]", said):
             raise Failed(f"the calls did not go by the NIC path:\n{said}")
-
-    def wait_for(self, daemon):
-        said = daemon.stderr.readline()  # it speaks when it serves, or has given up
-        if " serves " not in said:
-            raise Failed(said.strip() or "unisonod did not start")
 
 
 def without_daemons(_host_set, _shape):

@@ -136,13 +136,27 @@ bool shares_hosts_splits_few_steps(const Situation& call) {
 bool multicasts_between_hosts(const Situation& call) {
   return call.shape.hosts.given() && multicasts(call);
 }
+// Two hosts exchange a packet in one step; gathering and releasing take two.
+bool more_than_two_hosts_multicast(const Situation& call) {
+  return multicasts_between_hosts(call) && call.shape.hosts.hosts() > 2;
+}
+bool shares_more_than_two_hosts_multicasts(const Situation& call) {
+  return shares_hosts_multicasts(call) && call.shape.hosts.hosts() > 2;
+}
 // Every host sends one packet, and one multicast brings all the sums, instead of a packet for each
 // pair of hosts.
 bool sums_released_by_multicast(const Situation& call) {
-  return multicasts_between_hosts(call) && !call.shares_hosts() && !call.shape.blocks.given() &&
+  return more_than_two_hosts_multicast(call) && !call.shares_hosts() &&
+         !call.shape.blocks.given() &&
          call.bytes * call.shape.ranks <= limit(call, Constant::passed_on);
 }
 bool doubles(const Situation& call) { return !call.now.oversubscribed && is_short(call); }
+// A chain of neighbours sends one message between two hosts, and none but the next rank waits for
+// it. Few steps save less than their messages cost, unless the chain is long.
+bool chains_few_hosts(const Situation& call) {
+  return doubles(call) && call.shape.hosts.given() && call.shape.hosts.are_neighbours() &&
+         has_few(call, call.shape.hosts.hosts()) && !fills_hosts(call);
+}
 bool shares_hosts_doubles(const Situation& call) { return call.shares_hosts() && doubles(call); }
 bool shares_hosts_doubles_few(const Situation& call) {
   return shares_hosts_few(call) && doubles(call);
@@ -164,11 +178,11 @@ bool exact_by_one(const Situation& call) {
 
 // clang-format off
 constexpr Rule kRules[] = {
-    {Collective::barrier, "two-level", false, shares_hosts_multicasts,
+    {Collective::barrier, "two-level", false, shares_more_than_two_hosts_multicasts,
      "hosts share memory: each sends one signal, and a multicast releases all", "gather-release"},
     {Collective::barrier, "two-level", false, shares_hosts,
      "hosts share memory, so that one rank of each signals to others", "dissemination"},
-    {Collective::barrier, "gather-release", false, multicasts_between_hosts,
+    {Collective::barrier, "gather-release", false, more_than_two_hosts_multicast,
      "each host sends one signal, and a multicast releases all"},
     {Collective::barrier, "gather-broadcast", false, oversubscribed_without_multicast,
      "ranks outnumber cores and there is no multicast, so that a tree gathers and releases"},
@@ -287,6 +301,8 @@ constexpr Rule kRules[] = {
      "one step"},
     {Collective::scan, "exact-direct", false, exact,
      "a reproducible sum: every rank gets the vectors of all below"},
+    {Collective::scan, "linear", false, chains_few_hosts,
+     "a few hosts: one message from each to the next"},
     {Collective::scan, "two-level", false, shares_hosts_doubles_few,
      "hosts share memory, so that each sends its sum once; few hosts", "linear,linear"},
     {Collective::scan, "two-level", false, shares_hosts_doubles,
@@ -297,6 +313,8 @@ constexpr Rule kRules[] = {
      "more ranks than cores, or a long vector; each rank sends once"},
     {Collective::exscan, "exact-direct", false, exact,
      "a reproducible sum: every rank gets the vectors of all below"},
+    {Collective::exscan, "linear", false, chains_few_hosts,
+     "a few hosts: one message from each to the next"},
     {Collective::exscan, "two-level", false, shares_hosts_doubles_few,
      "hosts share memory, so that each sends its sum once; few hosts", "linear,linear"},
     {Collective::exscan, "two-level", false, shares_hosts_doubles,

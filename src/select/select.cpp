@@ -224,12 +224,12 @@ std::optional<std::int64_t> common_bytes(const Shape& shape, const Circumstances
 }
 
 // The long calls of ranks that help each other. Their best algorithm changes with the number of
-// ranks and the length, and prices follow that better than rules. Those of alltoalls were measured
-// to be worse. A machine file that does not know the error of its prices is not sure enough.
+// ranks and the length, and prices follow that better than rules. A machine file that does not know
+// the error of its prices is not sure enough.
 bool goes_by_price(const Shape& shape, const Circumstances& now) {
   const auto bytes = common_bytes(shape, now);
-  if (shape.collective == schedule::Collective::alltoall || shape.exact || shape.hosts.given() ||
-      !bytes || !machine_of(now).price_error || host_engine(shape, now) != EngineKind::helping) {
+  if (shape.exact || shape.hosts.given() || !bytes || !machine_of(now).price_error ||
+      host_engine(shape, now) != EngineKind::helping) {
     return false;
   }
   const std::int64_t all = schedule::has_blocks(shape.collective) ? *bytes * shape.ranks : *bytes;

@@ -298,9 +298,15 @@ std::string json_of(const Explanation& explanation, const plan::Call& call,
   json["machine"] = machine.name;
   if (explanation.price) json["predicted"] = json_of(*explanation.price);
   json["priced"] = nlohmann::ordered_json::array();
-  for (const select::Priced& each : explanation.priced) {
-    nlohmann::ordered_json one = json_of(each.price);
-    one["algorithm"] = algorithm::describe(*each.row, each.parameters);
+  const auto name_of_priced = [&](std::size_t i) {
+    const select::Priced& each = explanation.priced[i];
+    return algorithm::describe(*each.row, each.parameters);
+  };
+  for (std::size_t i = 0; i < explanation.priced.size(); ++i) {
+    nlohmann::ordered_json one = json_of(explanation.priced[i].price);
+    one["algorithm"] = name_of_priced(i);
+    const auto& first = explanation.first_of_equals;
+    if (i < first.size() && first[i] != i) one["same_as"] = name_of_priced(first[i]);
     json["priced"].push_back(std::move(one));
   }
   json["engine"] = select::engine_name(explanation.engine);

@@ -18,6 +18,8 @@ namespace {
 
 // A plan has the schedules of all ranks, also where one stands for all.
 constexpr int kMostPlannedRanks = 1024;
+// Candidates of more ranks are not compared, as each comparison builds two schedules of each rank.
+constexpr int kMostComparedRanks = 64;
 
 // The context of a communicator of all ranks of a job on this machine. Whether ranks can read each
 // other's memory is found when a job starts; here they can, unless the setting forbids it. Ranks of
@@ -96,6 +98,33 @@ base::Result<Candidate> judge(const algorithm::Algorithm& row, const schedule::S
   return candidate;
 }
 
+base::Result<bool> have_equal_schedules(const select::Priced& a, const select::Priced& b,
+                                        const schedule::Shape& shape) {
+  // Equal schedules have equal prices, which most others have not.
+  if (a.price.ns != b.price.ns || a.price.in_row_ns != b.price.in_row_ns) return false;
+  for (int rank = 0; rank < shape.ranks; ++rank) {
+    UNISONO_ASSIGN(const auto one, algorithm::build(*a.row, shape, a.parameters, rank));
+    UNISONO_ASSIGN(const auto other, algorithm::build(*b.row, shape, b.parameters, rank));
+    if (one != other) return false;
+  }
+  return true;
+}
+
+base::Result<std::vector<std::size_t>> find_equals(const std::vector<select::Priced>& priced,
+                                                   const schedule::Shape& shape) {
+  std::vector<std::size_t> first;
+  if (shape.ranks > kMostComparedRanks) return first;
+  for (std::size_t i = 0; i < priced.size(); ++i) {
+    first.push_back(i);
+    for (std::size_t j = 0; j < i && first[i] == i; ++j) {
+      if (first[j] != j) continue;
+      UNISONO_ASSIGN(const bool equal, have_equal_schedules(priced[i], priced[j], shape));
+      if (equal) first[i] = j;
+    }
+  }
+  return first;
+}
+
 // The way of an allgather off the trees.
 std::string describe_blocks(const plan::NicCall& call, const select::NicShape& shape,
                             bool multicasts) {
@@ -159,6 +188,7 @@ base::Result<Explanation> explain(const plan::Call& call, const RanksPlace& plac
   result.by_price = select::choose_by_price(shape, now, context.overrides);
   const select::Pricing pricing = select::pricing_of(shape, now, result.choice.engine);
   UNISONO_ASSIGN(result.priced, select::price_candidates(shape, pricing));
+  UNISONO_ASSIGN(result.first_of_equals, find_equals(result.priced, shape));
   const select::Choice& choice = result.choice;
   const bool is_priceable = select::is_priceable(*choice.algorithm, choice.parameters, shape);
   if (is_priceable) {

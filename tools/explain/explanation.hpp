@@ -4,6 +4,7 @@
 // of a job on one machine or on several hosts. Main thread.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -33,6 +34,9 @@ struct Candidate {
 struct Explanation {
   std::vector<Candidate> candidates;   // in the order of the table
   std::vector<select::Priced> priced;  // all legal parameters of all rows, cheapest first
+  // For each of these, the index of the first one with the same schedules, which may be its own.
+  // Empty for so many ranks that schedules are not compared.
+  std::vector<std::size_t> first_of_equals;
   select::Choice choice;
   std::vector<select::Priced> to_try;      // with UNISONO_LEARN, what calls try; first the choice
   select::Choice by_rule;                  // what the rules would choose

@@ -178,14 +178,12 @@ TEST(Choose, GoesByPriceForLongCallsOfHelpedRanks) {
   other.exact = true;
   EXPECT_TRUE(by_rule(other, helped)) << "reproducible";
   other = longer;
-  other.collective = Collective::alltoall;
-  EXPECT_TRUE(by_rule(other, helped)) << "an alltoall";
   other.collective = Collective::barrier;
   other.count = 0;
   EXPECT_TRUE(by_rule(other, helped)) << "a barrier";
   for (const Collective collective :
        {Collective::reduce, Collective::broadcast, Collective::allgather, Collective::gather,
-        Collective::scatter, Collective::reduce_scatter}) {
+        Collective::scatter, Collective::alltoall, Collective::reduce_scatter}) {
     other = longer;
     other.collective = collective;
     if (schedule::has_blocks(collective)) other.count /= other.ranks;
@@ -328,7 +326,8 @@ TEST(Choose, TwoLevelsOfBlocksWhereManyRanksShareAHost) {
   EXPECT_EQ(name(Collective::reduce_scatter, 2, 8), "pairwise");
   EXPECT_EQ(name(Collective::reduce_scatter, 4, 8), "two-level");
   EXPECT_EQ(name(Collective::reduce_scatter, 4, 1024), "pairwise");
-  EXPECT_EQ(name(Collective::scan, 2, 8), "two-level");
+  EXPECT_EQ(name(Collective::scan, 2, 8), "linear");
+  EXPECT_EQ(name(Collective::scan, 4, 8), "two-level");
   EXPECT_EQ(name(Collective::exscan, 2, 100'000), "linear");
 }
 
@@ -374,6 +373,56 @@ TEST(Choose, OnlyShortSumsOfAllHostsAreMulticast) {
   unequal.blocks = *schedule::Blocks::of_ranks({1, 2, 1, 2});
   unequal.hosts = topology::HostMap::apart(4);
   EXPECT_EQ(choose(unequal, {.element_bytes = 8, .multicast = true}).algorithm->name, "pairwise");
+}
+
+// Two hosts have nothing to gather: each sends the other one a packet, in one step.
+TEST(Choose, TwoHostsExchangeWhereMoreGatherAndRelease) {
+  const auto name = [](Collective collective, const std::vector<int>& hosts) {
+    Shape shape{.collective = collective, .ranks = static_cast<int>(hosts.size()), .count = 2};
+    if (collective == Collective::barrier) shape.count = 0;
+    shape.hosts = topology::HostMap::of_labels(hosts);
+    const bool alone = shape.hosts.are_alone();
+    const Circumstances now{.element_bytes = 4, .multicast = alone, .leaders_multicast = true};
+    const Choice choice = choose(shape, now);
+    return algorithm::describe(*choice.algorithm, choice.parameters);
+  };
+  EXPECT_EQ(name(Collective::barrier, {0, 1}), "dissemination");
+  EXPECT_EQ(name(Collective::barrier, {0, 1, 2}).find("gather-release"), 0U);
+  EXPECT_EQ(name(Collective::barrier, {0, 0, 1, 1}).find("two-level(dissemination"), 0U);
+  EXPECT_EQ(name(Collective::barrier, {0, 0, 1, 1, 2, 2}).find("two-level(gather-release"), 0U);
+  EXPECT_EQ(name(Collective::reduce_scatter, {0, 1}), "pairwise");
+  EXPECT_EQ(name(Collective::reduce_scatter, {0, 1, 2}).find("mock-allreduce(gather-release"), 0U);
+}
+
+// A message between hosts costs both processors. Where the chain is long, few steps are better.
+TEST(Choose, AFewHostsScanInAChain) {
+  const model::Machine& machine = model::default_machine();
+  const auto few =
+      static_cast<int>(model::constant_of(machine, model::Constant::few_ranks).count());
+  const auto many =
+      static_cast<int>(model::constant_of(machine, model::Constant::many_of_host).count());
+  const auto name = [](Collective collective, int hosts, int of_host, bool cyclic) {
+    std::vector<int> labels;
+    for (int rank = 0; rank < hosts * of_host; ++rank) {
+      labels.push_back(cyclic ? rank % hosts : rank / of_host);
+    }
+    Shape shape{.collective = collective, .ranks = hosts * of_host, .count = 1024};
+    shape.hosts = topology::HostMap::of_labels(labels);
+    return choose(shape, {.multicast = shape.hosts.are_alone()}).algorithm->name;
+  };
+  for (const Collective collective : {Collective::scan, Collective::exscan}) {
+    EXPECT_EQ(name(collective, few, 1, false), "linear");
+    EXPECT_EQ(name(collective, few + 1, 1, false), "recursive-doubling");
+    EXPECT_EQ(name(collective, few, many - 1, false), "linear");
+    EXPECT_EQ(name(collective, few, many, false), "two-level");
+    EXPECT_EQ(name(collective, few + 1, many - 1, false), "two-level");
+    EXPECT_EQ(name(collective, few, many - 1, true), "recursive-doubling") << "not neighbours";
+    const Shape together{.collective = collective, .ranks = 4, .count = 1024};
+    EXPECT_EQ(choose(together, {}).algorithm->name, "recursive-doubling");
+    Shape longer{.collective = collective, .ranks = few + 1, .count = 1 << 20};
+    longer.hosts = topology::HostMap::apart(few + 1);
+    EXPECT_EQ(choose(longer, {}).algorithm->name, "linear");
+  }
 }
 
 // Packets cost processor time before links are full, so few rounds are fastest. This changes if
