@@ -5,6 +5,7 @@
 #include <exception>
 #include <memory>
 #include <optional>
+#include <string>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -74,6 +75,12 @@ int give_up(const Communicator& own, const std::exception& thrown) {
   return report_error(own.handle, UNISONO_ERROR_RESOURCES, library().last_error());
 }
 
+// A rank that runs out of memory elsewhere.
+int report_thrown(const std::exception& thrown) {
+  return report_error(host().constants.comm_world, UNISONO_ERROR_RESOURCES,
+                      std::string("an MPI call of this rank ran out of memory: ") + thrown.what());
+}
+
 // Who does a call after take().
 enum class By : std::uint8_t { unisono, host, nobody };
 
@@ -98,19 +105,54 @@ constexpr const char* kFaster = "measured to be faster";
 constexpr const char* kTypeOrOperator = "its type or operator";
 constexpr const char* kNoRoom = "no room for a persistent call";
 
-template <class Kind, class Function, class Narrow, class... Arguments>
-int run(Collective collective, ByHost<Function, Narrow> by_host, Arguments... arguments) {
-  Communicator* const own = find_communicator(communicator_of(arguments...), collective);
+template <class... Arguments>
+int root_of(Arguments... arguments) {
+  const auto& last = std::get<sizeof...(Arguments) - 2>(std::tie(arguments...));
+  if constexpr (std::is_same_v<decltype(last), const int&>) return last;
+  return 0;
+}
+
+// Those of a call that LastCall knows; it has no other pointers.
+struct Buffers {
+  const void* input;
+  void* output;  // null: there is one only
+};
+template <class... Others>
+Buffers buffers_of(void* one, Others...) {
+  return {one, nullptr};
+}
+template <class... Others>
+Buffers buffers_of(const void* send, void* receive, Others...) {
+  return {send, receive};
+}
+template <class... Others>
+Buffers buffers_of(const void* send, int, Handle, void* receive, Others...) {
+  return {send, receive};
+}
+template <class List, class... Others>
+Buffers buffers_of(const void* send, const List*, const List*, Handle, void* receive, Others...) {
+  return {send, receive};
+}
+template <class... Others>
+Buffers buffers_of(const void* send, std::int64_t, Handle, void* receive, Others...) {
+  return {send, receive};
+}
+
+// `own` null: Unisono does not do it. In its own function: what it needs beside the arguments
+// would slow down calls that are like the last one.
+template <class Kind, Collective kCollective, class Function, class Narrow, class... Arguments>
+[[gnu::noinline]] int run_anew(Communicator* own, ByHost<Function, Narrow> by_host,
+                               Arguments... arguments) noexcept try {
   const auto leave_it = [&](const char* reason) {
-    const auto to_host = [&] { return call_host<0>(collective, by_host, arguments...); };
-    return leave<Kind>({.collective = collective,
+    const auto to_host = [&] { return call_host<0>(kCollective, by_host, arguments...); };
+    return leave<Kind>({.collective = kCollective,
                         .form = CallForm::blocking,
                         .own = own,
                         .reason = own == nullptr ? nullptr : reason},
                        to_host, arguments...);
   };
-  if (own != nullptr && own->host_ranges.have(collective) &&
-      own->host_ranges.contain(collective, Kind::block_bytes(*own, arguments...))) {
+  if (own != nullptr && own->host_ranges.have(kCollective) &&
+      own->host_ranges.contain(kCollective, Kind::block_bytes(*own, arguments...))) {
     return leave_it(kFaster);
   }
   Kind call;
@@ -122,8 +164,36 @@ int run(Collective collective, ByHost<Function, Narrow> by_host, Arguments... ar
   const PendingCalls::Turn turn(own->pending);
   error = call.call(*own, nullptr);
   note_collective();
-  return error == UNISONO_OK ? call.finish()
-                             : report_error(own->handle, error, library().last_error());
+  if (error != UNISONO_OK) return report_error(own->handle, error, library().last_error());
+  if constexpr (Kind::kRepeats) {
+    if (const auto kept = call.kept()) {
+      own->last_call(kCollective).keep(host().handle_mask, *kept, arguments...);
+    }
+  }
+  return call.finish();
+} catch (const std::exception& thrown) {
+  return report_thrown(thrown);
+}
+
+// In place, as dispatch() of entries.cpp.
+template <class Kind, Collective kCollective, class Function, class Narrow, class... Arguments>
+[[gnu::always_inline]] inline int run(ByHost<Function, Narrow> by_host, Arguments... arguments) {
+  Communicator* const own = find_communicator(communicator_of(arguments...), kCollective);
+  if constexpr (Kind::kRepeats) {
+    if (own != nullptr) [[likely]] {
+      const LastCall& last = own->last_call(kCollective);
+      const auto [input, output] = buffers_of(arguments...);
+      if (last.is_like(host().handle_mask, input, output, arguments...)) [[likely]] {
+        const PendingCalls::Turn turn(own->pending);
+        const int error = Kind::again(*own, last, input, output, root_of(arguments...));
+        note_collective();
+        if (error == UNISONO_OK) [[likely]]
+          return 0;
+        return report_error(own->handle, error, library().last_error());
+      }
+    }
+  }
+  return run_anew<Kind, kCollective>(own, by_host, arguments...);
 }
 
 template <class Kind, class Function, class Narrow, class... Arguments>
@@ -182,9 +252,9 @@ int initialize(Collective collective, ByHost<Function, Narrow> by_host, Handle i
 #define UNISONO_MPI_BY_HOST(of, name) \
   ByHost { of.name, host().name }
 #define UNISONO_MPI_DEFINE(of, name, nonblocking, parameters, arguments)                        \
-  int name parameters {                                                                         \
-    return run<name##Call>(Collective::name, UNISONO_MPI_BY_HOST(of, name),                     \
-                           UNISONO_MPI_UNPACK arguments);                                       \
+  int name parameters noexcept {                                                                \
+    return run<name##Call, Collective::name>(UNISONO_MPI_BY_HOST(of, name),                     \
+                                             UNISONO_MPI_UNPACK arguments);                     \
   }                                                                                             \
   int nonblocking(UNISONO_MPI_UNPACK parameters, Handle* request) {                             \
     return start<name##Call>(Collective::name, UNISONO_MPI_BY_HOST(of, nonblocking), request,   \

@@ -31,21 +31,12 @@ struct Registry {
   int key = 0;
   bool has_key = false;
   std::atomic<bool> ended{false};
-  // Grows when a communicator ends: a thread's last one may then be another's.
-  std::atomic<std::uint64_t> generation{1};
 };
 
 Registry& registry() {
   static Registry* const kept = new Registry;  // never destroyed: MPI may end after static objects
   return *kept;
 }
-
-struct LastUsed {
-  Handle handle = 0;
-  std::uint64_t generation = 0;
-  Communicator* comm = nullptr;
-};
-thread_local LastUsed last_used;
 
 // A duplicate has no attribute at first.
 int copy_nothing(Handle, int, void*, void*, void*, int* flag) {
@@ -78,7 +69,7 @@ int delete_attribute(Handle, int, void* value, void*) {
     std::erase(known.all, comm);
     known.freed.push_back(comm);
     comm->handle = host().constants.comm_world;  // for errors of calls that are under way
-    ++known.generation;
+    forget_last_used();
   }
   if (!is_carrying_host_on()) end_freed();
   return 0;
@@ -258,25 +249,15 @@ int error_code(int error_class, const std::string& text) {
   return code;
 }
 
-Communicator* find(Handle comm, Collective collective, bool makes) {
-  const Handle handle = host().handle(comm);
-  const std::uint64_t generation = registry().generation.load(std::memory_order_acquire);
-  if (last_used.handle != handle || last_used.generation != generation) [[unlikely]] {
-    Communicator* const found = look_up(handle, makes);
-    if (found == nullptr) return nullptr;
-    last_used = {handle, generation, found};
-  }
-  return last_used.comm->does(collective) ? last_used.comm : nullptr;
-}
-
 }  // namespace
 
-Communicator* find_communicator(Handle comm, Collective collective) {
-  return find(comm, collective, true);
-}
-
-Communicator* find_made_communicator(Handle comm, Collective collective) {
-  return find(comm, collective, false);
+Communicator* look_for_communicator(Handle comm, Collective collective, bool makes) {
+  const Handle handle = host().handle(comm);
+  const std::uint64_t generation = communicator_generation.load(std::memory_order_acquire);
+  Communicator* const found = look_up(handle, makes);
+  if (found == nullptr) return nullptr;
+  last_used_of(handle) = {handle, generation, found};
+  return found->does(collective) ? found : nullptr;
 }
 
 const char* why_host(Handle comm) {
@@ -293,7 +274,7 @@ void end_communicators() {
   {
     const std::lock_guard lock(known.mutex);
     all.swap(known.all);
-    ++known.generation;
+    forget_last_used();
   }
   end_calls();
   end_freed();

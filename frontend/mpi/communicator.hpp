@@ -7,11 +7,16 @@
 // collectives.
 #pragma once
 
+#include <array>
+#include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
+#include "calls/last_call.hpp"
 #include "home.hpp"
 #include "host/functions.hpp"
+#include "host/host.hpp"
 #include "pending.hpp"
 #include "ranges/host_ranges.hpp"
 #include "selection.hpp"
@@ -32,17 +37,56 @@ struct Communicator : Ranks {
   HostRanges host_ranges;         // in which the host MPI does blocking calls of these
   UnisonoComm unisono;
   PendingCalls pending;
+  std::array<LastCall, kCollectives> last_calls;  // blocking ones, by Collective
 
+  LastCall& last_call(Collective collective) {
+    return last_calls[static_cast<std::size_t>(collective)];
+  }
   bool does(Collective collective) const {
     return (collectives >> static_cast<unsigned>(collective) & 1U) != 0;
   }
 };
 
+// The communicators that a thread used last, by their handles: programs take turns with a few.
+struct LastUsed {
+  static constexpr unsigned kBits = 3;
+
+  Handle handle = 0;
+  std::uint64_t generation = 0;
+  Communicator* comm = nullptr;
+};
+constinit inline thread_local std::array<LastUsed, std::size_t{1} << LastUsed::kBits> last_used{};
+// Grows when a communicator ends: its handle may then be another's. That is after its attributes
+// are gone, for the program's attribute functions may do collectives on it while it ends.
+constinit inline std::atomic<std::uint64_t> communicator_generation{1};
+
+inline void forget_last_used() { communicator_generation.fetch_add(1); }
+
+inline LastUsed& last_used_of(Handle handle) {
+  constexpr std::uint64_t kGolden = 0x9e3779b97f4a7c15;
+  return last_used[static_cast<std::size_t>((handle * kGolden) >> (64 - LastUsed::kBits))];
+}
+
+// `makes`: a communicator that has none of ours gets one. It is collective.
+Communicator* look_for_communicator(Handle comm, Collective collective, bool makes);
+inline Communicator* find_communicator(Handle comm, Collective collective, bool makes) {
+  const Handle handle = host().handle(comm);
+  const LastUsed& last = last_used_of(handle);
+  const std::uint64_t now = communicator_generation.load(std::memory_order_acquire);
+  if (last.handle != handle || last.generation != now) [[unlikely]] {
+    return look_for_communicator(handle, collective, makes);
+  }
+  return last.comm->does(collective) ? last.comm : nullptr;
+}
 // Null: the host MPI does the call, as outside of MPI_Init and MPI_Finalize.
-Communicator* find_communicator(Handle comm, Collective collective);
+inline Communicator* find_communicator(Handle comm, Collective collective) {
+  return find_communicator(comm, collective, true);
+}
 // The same for a nonblocking call, which cannot make one of Unisono: no rank waits for another in
 // it.
-Communicator* find_made_communicator(Handle comm, Collective collective);
+inline Communicator* find_made_communicator(Handle comm, Collective collective) {
+  return find_communicator(comm, collective, false);
+}
 
 // Why the host MPI does a call on the communicator for which these two give none; for people.
 const char* why_host(Handle comm);

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The symbols that the drop-in interposes: each collective, blocking, nonblocking and persistent,
-// with ints and with large counts, the functions on requests, and those that begin and end MPI.
-// Each is there as MPI_X and as PMPI_X, for Open MPI's wrappers for Fortran call the one and
-// MPICH's the other. If a profiling tool defines MPI_X behind the drop-in, MPI_X goes to the tool,
-// which calls PMPI_X. Calls from the host MPI's own code go straight back to it. Nothing is thrown
-// into the program. Any thread.
+// with ints and with large counts, the functions on requests, and those that begin and end MPI or
+// end a communicator. Each is there as MPI_X and as PMPI_X, for Open MPI's wrappers for Fortran
+// call the one and MPICH's the other. If a profiling tool defines MPI_X behind the drop-in, MPI_X
+// goes to the tool, which calls PMPI_X. Calls from the host MPI's own code go straight back to it.
+// Nothing is thrown into the program. Any thread.
 #include <exception>
 #include <string>
+#include <type_traits>
 
 #include "collectives.hpp"
 #include "communicator.hpp"
@@ -20,14 +21,25 @@
 namespace unisono::mpi {
 namespace {
 
-// The call as Unisono's, unless the host's own code makes it.
 template <class Ours, class... Arguments>
-int dispatch(const void* caller, Ours* ours, Ours* by_host, Arguments... arguments) noexcept try {
-  if (host().is_own_code(caller)) return by_host(arguments...);
+int call_guarded(Ours* ours, Arguments... arguments) noexcept try {
   return ours(arguments...);
 } catch (const std::exception& thrown) {
   return report_error(host().constants.comm_world, UNISONO_ERROR_RESOURCES,
                       std::string("an MPI call of this rank ran out of memory: ") + thrown.what());
+}
+
+// The call as Unisono's, unless the host's own code makes it. In place: many arguments would be
+// copied on the stack once more.
+template <class Ours, class ByHost, class... Arguments>
+[[gnu::always_inline]] inline int dispatch(const void* caller, Ours* ours, ByHost* by_host,
+                                           Arguments... arguments) noexcept {
+  if (host().is_own_code(caller)) return by_host(arguments...);
+  if constexpr (std::is_nothrow_invocable_v<Ours*, Arguments...>) {
+    return ours(arguments...);
+  } else {
+    return call_guarded(ours, arguments...);
+  }
 }
 
 }  // namespace
@@ -39,6 +51,18 @@ int Init(int* count, char*** words) { return note_init(host().Init(count, words)
 
 int Init_thread(int* count, char*** words, int wanted, int* given) {
   return note_init(host().Init_thread(count, words, wanted, given));
+}
+
+int Comm_free(Handle* comm) {
+  const int code = host().Comm_free(comm);
+  forget_last_used();
+  return code;
+}
+
+int Comm_disconnect(Handle* comm) {
+  const int code = host().Comm_disconnect(comm);
+  forget_last_used();
+  return code;
 }
 
 int Abort(Handle comm, int code) {
@@ -111,7 +135,7 @@ using Offset = std::ptrdiff_t;
 UNISONO_MPI_COUNTED(UNISONO_MPI_LARGE_ENTRY)
 }  // namespace large
 
-// The begin and the end of MPI, whoever calls it.
+// The begin and the end of MPI and of communicators, whoever calls it.
 #define UNISONO_MPI_LIFE_ENTRY(name, parameters, arguments)                              \
   extern "C" __attribute__((visibility("default"))) int PMPI_##name parameters {         \
     return unisono::mpi::life::name arguments;                                           \
@@ -124,6 +148,8 @@ UNISONO_MPI_COUNTED(UNISONO_MPI_LARGE_ENTRY)
 UNISONO_MPI_LIFE_ENTRY(Init, (int* count, char*** words), (count, words))
 UNISONO_MPI_LIFE_ENTRY(Init_thread, (int* count, char*** words, int wanted, int* given),
                        (count, words, wanted, given))
+UNISONO_MPI_LIFE_ENTRY(Comm_free, (unisono::mpi::Handle * comm), (comm))
+UNISONO_MPI_LIFE_ENTRY(Comm_disconnect, (unisono::mpi::Handle * comm), (comm))
 UNISONO_MPI_LIFE_ENTRY(Abort, (unisono::mpi::Handle comm, int code), (comm, code))
 UNISONO_MPI_LIFE_ENTRY(Finalize, (), ())
 // NOLINTEND

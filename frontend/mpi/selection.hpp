@@ -2,6 +2,7 @@
 // The collectives by their names, and UNISONO_MPI: which of them Unisono does. Any thread.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -15,6 +16,9 @@ enum class Collective : std::uint8_t {
   UNISONO_MPI_COLLECTIVES(UNISONO_MPI_NAME)
 #undef UNISONO_MPI_NAME
 };
+#define UNISONO_MPI_COUNT(...) +1
+inline constexpr std::size_t kCollectives = UNISONO_MPI_COLLECTIVES(UNISONO_MPI_COUNT);
+#undef UNISONO_MPI_COUNT
 // Behind "MPI_".
 const char* collective_name(Collective collective);
 // In small letters, as settings and machine files have it.

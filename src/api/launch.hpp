@@ -23,20 +23,24 @@ int fail_repeat(Comm& comm, const base::Error& error);
 // The call cannot go on: the communicator ends for all.
 int fail_thrown(const Arguments& arguments, const std::exception& thrown) noexcept;
 
-// For calls without block arrays.
-inline int run(const Arguments& arguments) try {
-  Comm* comm = comms().get(arguments.comm);
-  if (comm != nullptr) [[likely]] {
-    const LastCall& last = comm->last_calls[static_cast<int>(arguments.collective)];
-    if (last.fits(arguments) && last.generation == comm->group->plans().generation()) [[likely]] {
-      const auto status = comm->group->run(*last.plan, last.buffers.input(arguments),
-                                           last.buffers.output(arguments));
-      return status ? UNISONO_OK : fail_repeat(*comm, status.error());
+// For calls without block arrays. In place and by value, so that the arguments stay in registers.
+[[gnu::always_inline]] inline int run(Arguments arguments) {
+  try {
+    Comm* comm = comms().get(arguments.comm);
+    if (comm != nullptr) [[likely]] {
+      const LastCall& last = comm->last_calls[static_cast<int>(arguments.collective)];
+      if (last.fits(arguments) && last.generation == comm->group->plans().generation()) [[likely]] {
+        const auto status = comm->group->run(*last.plan, last.buffers.input(arguments),
+                                             last.buffers.output(arguments));
+        return status ? UNISONO_OK : fail_repeat(*comm, status.error());
+      }
     }
+    const Arguments in_memory = arguments;
+    return run_new(in_memory);
+  } catch (const std::exception& thrown) {
+    const Arguments in_memory = arguments;
+    return fail_thrown(in_memory, thrown);
   }
-  return run_new(arguments);
-} catch (const std::exception& thrown) {
-  return fail_thrown(arguments, thrown);
 }
 
 // For calls with block arrays.

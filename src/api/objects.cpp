@@ -14,7 +14,7 @@ using base::Error;
 Comm::Comm() = default;
 Comm::~Comm() = default;
 
-HandleTable<Comm, unisono_comm_t>& comms() {
+HandleTable<Comm, unisono_comm_t>& make_comms() {
   static HandleTable<Comm, unisono_comm_t> table;
   return table;
 }

@@ -156,7 +156,11 @@ struct Rank {
   unisono_comm_t world = nullptr;
 };
 
-HandleTable<Comm, unisono_comm_t>& comms();
+HandleTable<Comm, unisono_comm_t>& make_comms();
+inline HandleTable<Comm, unisono_comm_t>& comms() {
+  static HandleTable<Comm, unisono_comm_t>& made = make_comms();
+  return made;
+}
 HandleTable<Request, unisono_request_t>& requests();
 HandleTable<PersistentPlan, unisono_plan_t>& plans();
 

@@ -63,7 +63,8 @@ class HostEngine : public Engine {
  public:
   explicit HostEngine(const HostParts& parts) : parts_(parts) {}
 
-  void start(Operation& operation, const plan::Plan& plan, const Launch& launch) final {
+  [[gnu::always_inline]] void start(Operation& operation, const plan::Plan& plan,
+                                    const Launch& launch) final {
     operation.host.start(plan, lane_of(parts_.lanes, plan.size), launch);
   }
   int awaited(const Operation& operation) const final;
@@ -78,6 +79,10 @@ class InlineEngine final : public HostEngine {
  public:
   using HostEngine::HostEngine;
   Outcome step(Operation& operation) override { return operation.host.step<false>(parts_.machine); }
+  // The step of an operation that has just been started.
+  [[gnu::always_inline]] Outcome first_step(Operation& operation) {
+    return operation.host.first_step(parts_.machine);
+  }
 };
 
 class HelpingEngine final : public HostEngine {

@@ -3,8 +3,6 @@
 
 #include <cstring>
 
-#include "engine/operation.hpp"
-
 namespace unisono::engine {
 namespace {
 
@@ -14,21 +12,6 @@ using plan::Space;
 using plan::Step;
 using plan::StepKind;
 using plan::wait_segment_bit;
-
-void write_record(CallRecord& record, const plan::Plan& plan, std::uint64_t sequence,
-                  std::uint64_t index) {
-  // Each store is a release, so that no reader sees new contents under the old sequence.
-  constexpr auto release = std::memory_order_release;
-  record.sequence.store(0, release);
-  record.index.store(index, release);
-  record.count.store(plan.count, release);
-  record.digest.store(plan.digest, release);
-  record.root.store(plan.root, release);
-  record.type.store(plan.type, release);
-  record.op.store(plan.op, release);
-  record.collective.store(plan.collective, release);
-  record.sequence.store(sequence, release);
-}
 
 bool try_claim(Task& task) {
   Claim free = Claim::free;
@@ -70,26 +53,6 @@ void fence_stores() {
 // How far along a chain of ranks one makes the next ready.
 constexpr int kMostHops = 256;
 
-// After a completion: wakes ranks that wait for credit.
-void ring_credit(const Machine& machine) {
-  if (!machine.doorbells->anyone_asleep()) [[likely]]
-    return;
-  if (machine.credit_sleepers->load(std::memory_order_relaxed) == 0) return;
-  for (int r = 0; r < machine.ranks; ++r) machine.doorbells->wake(machine.job_ranks[r]);
-}
-
-// The members on other hosts are informed now and then.
-void tell_credit(const Machine& machine, Lane& lane) {
-  while (const auto update = lane.take_update(false)) {
-    for (const int rank : update->ranks) {
-      machine.router.put({.target = machine.job_ranks[rank],
-                          .flag = update->word,
-                          .flag_value = update->done,
-                          .forward = true});
-    }
-  }
-}
-
 // The position that is published, and back; with the claim.
 Position position_of(const Task& task, const Program& program) {
   return {program.begin_of(task.wait_segment.load(std::memory_order_relaxed)),
@@ -111,24 +74,21 @@ std::int64_t steps_done(const Program& program, const Position& at) {
 
 }  // namespace
 
-void HostOperation::start(const plan::Plan& plan, Lane& lane, const Launch& launch) {
-  plan_ = &plan;
-  lane_ = &lane;
-  input_ = const_cast<std::byte*>(static_cast<const std::byte*>(launch.input));
-  output_ = static_cast<std::byte*>(launch.output);
-  index_ = launch.index;
-  history_ = launch.history;
-  frame_.bases[static_cast<int>(Space::staging)] = launch.staging;
-  sequence_ = lane.take(plan.segments);
-  segment_ = 0;
-  part_ = 0;
-  helped_steps_ = 0;
-  entered_ = lane.may_enter(sequence_);
-  if (entered_) [[likely]]
-    enter();
+void wake_for_credit(const Machine& machine) {
+  if (machine.credit_sleepers->load(std::memory_order_relaxed) == 0) return;
+  for (int r = 0; r < machine.ranks; ++r) machine.doorbells->wake(machine.job_ranks[r]);
 }
 
-const std::vector<Program>& HostOperation::programs() const { return plan_->parts[part_].programs; }
+void tell_credit(const Machine& machine, Lane& lane) {
+  while (const auto update = lane.take_update(false)) {
+    for (const int rank : update->ranks) {
+      machine.router.put({.target = machine.job_ranks[rank],
+                          .flag = update->word,
+                          .flag_value = update->done,
+                          .forward = true});
+    }
+  }
+}
 
 template <bool helps>
 Outcome HostOperation::step(const Machine& machine) {
@@ -140,17 +100,19 @@ Outcome HostOperation::step(const Machine& machine) {
     }
     const Outcome outcome = advance<helps>(machine);
     if (outcome != Outcome::finished) return outcome;
-    lane_->complete(sequence_);
-    ring_credit(machine);
-    if (machine.router.leads_elsewhere()) [[unlikely]]
-      tell_credit(machine, *lane_);
-    if (++segment_ == plan_->segments) return Outcome::finished;
-    if (segment_ == plan_->parts[part_].end) ++part_;
-    ++sequence_;
-    input_ += plan_->input_stride;
-    output_ += plan_->output_stride;
-    entered_ = false;
+    if (end_segment(machine)) return Outcome::finished;
   }
+}
+
+void HostOperation::begin_segment() {
+  if (segment_ == plan_->parts[part_].end) {
+    ++part_;
+    take_program();
+  }
+  ++sequence_;
+  input_ += plan_->input_stride;
+  output_ += plan_->output_stride;
+  entered_ = false;
 }
 
 const Step* HostOperation::awaited_step() const {
@@ -180,26 +142,6 @@ HostOperation::Lengths HostOperation::lengths() const {
   return {step.note, noted_length(step, frame_)};
 }
 
-void HostOperation::enter() {
-  published_ = false;
-  at_ = {};
-  write_record(lane_->record(sequence_, lane_->rank()), *plan_, sequence_, index_);
-  const Program& own = program();
-  std::byte* windows = lane_->channel_base(sequence_);
-  frame_.bases[static_cast<int>(Space::input)] = input_;
-  frame_.bases[static_cast<int>(Space::output)] =
-      own.stages_output ? windows + own.staged_output : output_;
-  frame_.bases[static_cast<int>(Space::windows)] = windows;
-  frame_.next_channel = lane_->channel_base(sequence_ + 1) - windows;
-  frame_.tag = make_tag(sequence_, history_);
-  frame_.kernel = plan_->kernel;
-  frame_.kernel_context = &plan_->user;
-  frame_.sum = plan_->sum;
-  moved_ = false;
-  if (own.gathers_input) [[unlikely]]
-    stage_input();
-}
-
 template <bool helps>
 Outcome HostOperation::advance(const Machine& machine) {
   if constexpr (!helps) return run_own(machine);
@@ -213,16 +155,6 @@ Outcome HostOperation::advance(const Machine& machine) {
     moved_ = false;
     if (outcome != Outcome::blocked || !help(machine, outcome)) return outcome;
   }
-}
-
-// The rest of this rank's program.
-Outcome HostOperation::run_own(const Machine& machine) {
-  const Program& own = program();
-  const Outcome outcome =
-      run(own, frame_, machine, at_, static_cast<std::int32_t>(own.steps.size()));
-  if (outcome == Outcome::finished && own.stages_output) [[unlikely]]
-    deliver();
-  return outcome;
 }
 
 Outcome HostOperation::run_private(const Machine& machine) {

@@ -17,7 +17,14 @@
 
 namespace unisono::engine {
 
-struct Launch;
+// The arguments of an operation's start.
+struct Launch {
+  const void* input = nullptr;
+  void* output = nullptr;
+  std::uint64_t index = 0;       // of the operation in its communicator
+  std::uint32_t history = 0;     // digest of this call and all before it on the communicator
+  std::byte* staging = nullptr;  // where the plan has staging_bytes
+};
 
 class HostOperation {
  public:
@@ -28,6 +35,16 @@ class HostOperation {
   // helps: by the helping engine. A plan is for one of the two.
   template <bool helps>
   Outcome step(const Machine& machine);
+  // step<false>() in place, for an operation that has just been started: most end at once.
+  [[gnu::always_inline]] Outcome first_step(const Machine& machine) {
+    if (entered_) [[likely]] {
+      const Outcome outcome = run_own(machine);
+      if (outcome != Outcome::finished) return outcome;
+      if (end_segment(machine)) [[likely]]
+        return Outcome::finished;
+    }
+    return step<false>(machine);
+  }
 
   // The sequence number of its current part.
   std::uint64_t sequence() const { return sequence_; }
@@ -48,6 +65,8 @@ class HostOperation {
  private:
   const plan::Step* awaited_step() const;
   void enter();
+  bool end_segment(const Machine& machine);
+  void begin_segment();
   template <bool helps>
   Outcome advance(const Machine& machine);
   Outcome run_own(const Machine& machine);
@@ -60,14 +79,14 @@ class HostOperation {
   void stage_input();
   void deliver();
 
-  const std::vector<plan::Program>& programs() const;
-  const plan::Program& program() const {
-    return programs()[static_cast<std::size_t>(lane_->rank())];
-  }
+  const std::vector<plan::Program>& programs() const { return plan_->parts[part_].programs; }
+  const plan::Program& program() const { return *program_; }
+  void take_program() { program_ = &programs()[static_cast<std::size_t>(lane_->rank())]; }
   // The frame in which any rank executes the published program of `rank`.
   Frame shared_frame(const plan::Program& program) const;
 
   const plan::Plan* plan_ = nullptr;
+  const plan::Program* program_ = nullptr;  // this rank's, of the part
   Lane* lane_ = nullptr;
   std::byte* input_ = nullptr;
   std::byte* output_ = nullptr;
@@ -83,5 +102,90 @@ class HostOperation {
   bool moved_ = false;  // since feed() was called
   Frame frame_;
 };
+
+// The functions in place are those of every call: a call of a few bytes takes little longer than
+// calls of functions do.
+
+inline void write_record(CallRecord& record, const plan::Plan& plan, std::uint64_t sequence,
+                         std::uint64_t index) {
+  // Each store is a release, so that no reader sees new contents under the old sequence.
+  constexpr auto release = std::memory_order_release;
+  record.sequence.store(0, release);
+  record.index.store(index, release);
+  record.count.store(plan.count, release);
+  record.digest.store(plan.digest, release);
+  record.root.store(plan.root, release);
+  record.type.store(plan.type, release);
+  record.op.store(plan.op, release);
+  record.collective.store(plan.collective, release);
+  record.sequence.store(sequence, release);
+}
+
+// After a completion: wakes ranks that wait for credit.
+void wake_for_credit(const Machine& machine);
+// The members on other hosts are informed now and then.
+void tell_credit(const Machine& machine, Lane& lane);
+
+[[gnu::always_inline]] inline void HostOperation::start(const plan::Plan& plan, Lane& lane,
+                                                        const Launch& launch) {
+  plan_ = &plan;
+  lane_ = &lane;
+  input_ = const_cast<std::byte*>(static_cast<const std::byte*>(launch.input));
+  output_ = static_cast<std::byte*>(launch.output);
+  index_ = launch.index;
+  history_ = launch.history;
+  frame_.bases[static_cast<int>(plan::Space::staging)] = launch.staging;
+  sequence_ = lane.take(plan.segments);
+  segment_ = 0;
+  part_ = 0;
+  take_program();
+  helped_steps_ = 0;
+  entered_ = lane.may_enter(sequence_);
+  if (entered_) [[likely]]
+    enter();
+}
+
+[[gnu::always_inline]] inline void HostOperation::enter() {
+  published_ = false;
+  at_ = {};
+  write_record(lane_->record(sequence_, lane_->rank()), *plan_, sequence_, index_);
+  const plan::Program& own = program();
+  std::byte* windows = lane_->channel_base(sequence_);
+  frame_.bases[static_cast<int>(plan::Space::input)] = input_;
+  frame_.bases[static_cast<int>(plan::Space::output)] =
+      own.stages_output ? windows + own.staged_output : output_;
+  frame_.bases[static_cast<int>(plan::Space::windows)] = windows;
+  frame_.next_channel = lane_->channel_base(sequence_ + 1) - windows;
+  frame_.tag = make_tag(sequence_, history_);
+  frame_.kernel = plan_->kernel;
+  frame_.kernel_context = &plan_->user;
+  frame_.sum = plan_->sum;
+  moved_ = false;
+  if (own.gathers_input) [[unlikely]]
+    stage_input();
+}
+
+// The rest of this rank's program.
+[[gnu::always_inline]] inline Outcome HostOperation::run_own(const Machine& machine) {
+  const plan::Program& own = program();
+  const Outcome outcome =
+      run(own, frame_, machine, at_, static_cast<std::int32_t>(own.steps.size()));
+  if (outcome == Outcome::finished && own.stages_output) [[unlikely]]
+    deliver();
+  return outcome;
+}
+
+// This rank's part of a segment is over. True: it was the last one.
+[[gnu::always_inline]] inline bool HostOperation::end_segment(const Machine& machine) {
+  lane_->complete(sequence_);
+  if (machine.doorbells->anyone_asleep()) [[unlikely]]
+    wake_for_credit(machine);
+  if (machine.router.leads_elsewhere()) [[unlikely]]
+    tell_credit(machine, *lane_);
+  if (++segment_ == plan_->segments) [[likely]]
+    return true;
+  begin_segment();
+  return false;
+}
 
 }  // namespace unisono::engine

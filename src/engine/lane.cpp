@@ -83,13 +83,7 @@ int Lane::laggard(std::uint64_t sequence) const {
   return -1;
 }
 
-std::uint64_t Lane::take(std::int64_t segments) {
-  const std::uint64_t first = next_;
-  next_ += static_cast<std::uint64_t>(segments);
-  return first;
-}
-
-void Lane::complete(std::uint64_t sequence) {
+void Lane::complete_out_of_order(std::uint64_t sequence) {
   if (sequence != done_ + 1) {
     completed_ahead_ |= std::uint64_t{1} << (sequence - done_ - 1);
     return;

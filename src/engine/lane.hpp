@@ -101,7 +101,11 @@ class Lane {
   // The sequence number of the next operation; the same on all ranks that have made the same calls.
   std::uint64_t next_sequence() const { return next_; }
   // The next sequence numbers, for an operation of `segments` parts.
-  std::uint64_t take(std::int64_t segments);
+  std::uint64_t take(std::int64_t segments) {
+    const std::uint64_t first = next_;
+    next_ += static_cast<std::uint64_t>(segments);
+    return first;
+  }
   // Whether operation `sequence` may be entered now (see above).
   bool may_enter(std::uint64_t sequence) {
     const auto channels = static_cast<std::uint64_t>(geometry_.channels);
@@ -111,7 +115,13 @@ class Lane {
     return sequence - slowest_ <= channels;
   }
   // This rank's part of operation `sequence` is over.
-  void complete(std::uint64_t sequence);
+  void complete(std::uint64_t sequence) {
+    if (sequence == done_ + 1 && completed_ahead_ == 0) [[likely]] {
+      progress_[rank_].done.store(++done_, std::memory_order_release);
+    } else {
+      complete_out_of_order(sequence);
+    }
+  }
   bool completed_by(int rank, std::uint64_t sequence) const;
 
   std::byte* channel_base(std::uint64_t sequence) const {
@@ -138,6 +148,7 @@ class Lane {
   bool is_reached(std::uint64_t sequence) const {
     return done_ - sequence < std::uint64_t{1} << 63;
   }
+  void complete_out_of_order(std::uint64_t sequence);
   void refresh_slowest();
   std::uint64_t done_by(int rank) const;
 

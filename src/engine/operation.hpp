@@ -13,15 +13,6 @@ namespace unisono::engine {
 
 class Engine;
 
-// The arguments of an operation's start.
-struct Launch {
-  const void* input = nullptr;
-  void* output = nullptr;
-  std::uint64_t index = 0;       // of the operation in its communicator
-  std::uint32_t history = 0;     // digest of this call and all before it on the communicator
-  std::byte* staging = nullptr;  // where the plan has staging_bytes
-};
-
 // State of the NIC engine.
 struct NicOperation {
   plan::NicCall call;

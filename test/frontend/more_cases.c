@@ -403,6 +403,100 @@ static void between_groups(void) {
   MPI_Comm_free(&half);
 }
 
+/* More communicators in turns than a thread keeps, and new ones with the handles of old ones. */
+static void in_turns(void) {
+  enum { AT_ONCE = 21, ROUNDS = 60 };
+  MPI_Comm all[AT_ONCE];
+  for (int i = 0; i < AT_ONCE; ++i) {
+    MPI_Comm_split(MPI_COMM_WORLD, 0, i % 2 == 0 ? rank : -rank, &all[i]);
+  }
+  for (int round = 0; round < ROUNDS; ++round) {
+    for (int i = 0; i < AT_ONCE; ++i) {
+      /* In every other one the ranks are the other way around. */
+      int value = -1, expected = i % 2 == 0 ? 0 : size - 1;
+      const int own = i % 2 == 0 ? rank : size - 1 - rank;
+      if (own == 0) value = rank;
+      MPI_Bcast(&value, 1, MPI_INT, 0, all[i]);
+      EXPECT(value == expected);
+    }
+    const int replaced = round * 5 % AT_ONCE;
+    MPI_Comm_free(&all[replaced]);
+    MPI_Comm_split(MPI_COMM_WORLD, 0, replaced % 2 == 0 ? rank : -rank, &all[replaced]);
+  }
+  for (int i = 0; i < AT_ONCE; ++i) MPI_Comm_free(&all[i]);
+}
+
+/* Calls that differ from the one before in one thing only. Block r of rank a's is 100 * a + r. */
+static void lists(int turn, int root) {
+  enum { MOST = 16, PLACES = 64 };
+  int counts[MOST], places[MOST], in[PLACES], out[PLACES];
+  const int apart = 2 + turn % 2;
+  for (int r = 0; r < size; ++r) {
+    counts[r] = r == turn % size ? turn % 3 : 2, places[r] = r * apart + turn % 4;
+  }
+  const int own = counts[rank];
+  for (int i = 0; i < PLACES; ++i) in[i] = 100 * rank + i, out[i] = -1;
+  MPI_Gatherv(in, own, MPI_INT, out, counts, places, MPI_INT, root, MPI_COMM_WORLD);
+  for (int r = 0; rank == root && r < size; ++r) {
+    for (int i = 0; i < counts[r]; ++i) EXPECT(out[places[r] + i] == 100 * r + i);
+    if (counts[r] < apart) EXPECT(out[places[r] + counts[r]] == -1);
+  }
+  for (int i = 0; i < PLACES; ++i) out[i] = -1;
+  const int stays = rank == root && turn % 5 == 4;
+  MPI_Scatterv(in, counts, places, MPI_INT, stays ? MPI_IN_PLACE : (void*)out, own, MPI_INT, root,
+               MPI_COMM_WORLD);
+  for (int i = 0; i < own && !stays; ++i) EXPECT(out[i] == 100 * root + places[rank] + i);
+  if (!stays) EXPECT(out[own] == -1);
+}
+static void one_difference(void) {
+  enum { TURNS = 40, MOST = 16 };
+  int in[2 * MOST], out[2 * MOST];
+  EXPECT(size <= MOST);
+  for (int turn = 0; turn < TURNS; ++turn) {
+    lists(turn, 0);
+    lists(turn, 0);
+    lists(turn, turn % size);
+    /* The same bytes of other types; another operator, count, root; in place; overlapping. */
+    float number = rank == 0 ? 1.5F : 0;
+    int word = rank == 0 ? turn : -1, sum = -1, most = -1;
+    MPI_Bcast(&word, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    MPI_Bcast(&number, 1, MPI_FLOAT, 0, MPI_COMM_WORLD);
+    EXPECT(word == turn && number == 1.5F);
+    MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    MPI_Allreduce(&rank, &most, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+    EXPECT(sum == triangle(size) && most == size - 1);
+    sum = rank;
+    MPI_Allreduce(turn % 2 == 0 ? MPI_IN_PLACE : (void*)&rank, &sum, 1, MPI_INT, MPI_SUM,
+                  MPI_COMM_WORLD);
+    EXPECT(sum == triangle(size));
+    for (int way = 0; way < 3; ++way) {
+      const int root = (turn + way) % size, count = 1 + way % 2;
+      for (int i = 0; i < 2 * MOST; ++i) in[i] = 100 * rank + i, out[i] = -1;
+      void* from = in;
+      if (way == 2 && rank == root) {
+        from = MPI_IN_PLACE;
+        out[rank] = in[0];
+      }
+      MPI_Gather(from, count, MPI_INT, out, count, MPI_INT, root, MPI_COMM_WORLD);
+      for (int i = 0; rank == root && i < size * count; ++i) {
+        EXPECT(out[i] == 100 * (i / count) + i % count);
+      }
+      /* The root's block lies among those that it gives. */
+      MPI_Scatter(in, 1, MPI_INT, turn % 4 == 3 ? in + MOST : in + way, 1, MPI_INT, root,
+                  MPI_COMM_WORLD);
+      EXPECT(in[turn % 4 == 3 ? MOST : way] == 100 * root + rank);
+    }
+    /* A new type, perhaps with the handle of the last one. */
+    MPI_Datatype type;
+    MPI_Type_contiguous(1 + turn % 3, MPI_INT, &type);
+    MPI_Type_commit(&type);
+    for (int i = 0; i < 3; ++i) in[i] = rank == 0 ? turn + i : -1;
+    MPI_Bcast(in, 1, type, 0, MPI_COMM_WORLD);
+    MPI_Type_free(&type);
+    for (int i = 0; i < 3; ++i) EXPECT(in[i] == (rank == 0 || i <= turn % 3 ? turn + i : -1));
+  }
+}
+
 static int open_descriptors(void) {
   int count = 0;
   DIR* const folder = opendir("/proc/self/fd");
@@ -646,6 +740,8 @@ static const Scenario all[] = {{"made_meanwhile", made_meanwhile},
                                {"sparse", sparse},
                                {"long_blocks", long_blocks},
                                {"between_groups", between_groups},
+                               {"in_turns", in_turns},
+                               {"one_difference", one_difference},
                                {"ten_thousand", ten_thousand}};
 
 int main(int argc, char** argv) {

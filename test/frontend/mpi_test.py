@@ -222,8 +222,8 @@ class EdgeCases(Running):
         self.expect_all_fine(("made_meanwhile", "attributes_that_call", "asked_first",
                               "insignificant", "in_place_with_gaps", "many_types", "in_order",
                               "nothing", "handlers", "between_groups", "whole_types", "cancelled",
-                              "freed_too_early", "no_place", "sparse", "long_blocks", "huge_type"),
-                             "more_cases")
+                              "freed_too_early", "no_place", "sparse", "long_blocks", "huge_type",
+                              "in_turns", "one_difference"), "more_cases")
 
     def test_ten_thousand_communicators_leave_nothing(self):
         self.expect_fine("ten_thousand", 2, program="more_cases")
@@ -337,8 +337,9 @@ class HostRanges(Running):
         # Rank 1 gives or gets 80 bytes. In alltoallv, it sends 8 bytes and gets 12.
         own, pair = ("gatherv", "scatterv"), ("alltoallv", "alltoallw")
         everything = {"gatherv", "scatterv", "alltoallv"}
+        of_two = {"broadcast", "alltoallv"}  # the first two go as broadcasts between two ranks
         for ranks, of_own, of_pair, plans in ((2, (80, 80), (10, 10), set()),
-                                              (2, (81, 0), (0, 9), everything),
+                                              (2, (81, 0), (0, 9), of_two),
                                               (3, (0, 1 << 30), (0, 1 << 30), everything),
                                               (3, (0, 0), (0, 0), set())):
             self.set_ranges(ranks, [(name, *of_own) for name in own] +

@@ -67,19 +67,29 @@ std::int64_t Elements::Block::part() const {
   return std::max<std::int64_t>(1, kMostPackedBytes / std::max<std::int64_t>(1, info.size));
 }
 
-Elements::Elements(const void* buffer, std::int64_t count, Handle type, Handle comm) : comm_(comm) {
+Elements::Packed::~Packed() {
+  for (Handle& type : kept_types) host().Type_free(&type);
+}
+
+void Elements::add_block(const Block& block, Handle comm) {
+  if (packed_ == nullptr) packed_ = std::make_unique<Packed>();
+  packed_->comm = comm;
+  packed_->blocks.push_back(block);
+}
+
+void Elements::set_derived(std::int64_t count, Handle type, Handle comm) {
   const TypeInfo info = type_info(type);
+  is_derived_ = true;
   direct_ = info.direct;
   type_bytes_ = info.size;
   bytes_ = count * info.size;
-  valid_ = can_move(info, count) && !(direct_ && buffer == nullptr && bytes_ > 0);
-  if (!direct_) blocks_.push_back({bytes_at(buffer), count, 0, type, info});
-  data_ = place_ = const_cast<void*>(buffer);
+  valid_ = can_move(info, count) && !(direct_ && place_ == nullptr && bytes_ > 0);
+  if (!direct_) add_block({bytes_at(place_), count, 0, type, info}, comm);
 }
 
 Elements::Elements(const void* buffer, Integers counts, Integers displacements, int blocks,
                    Handle type, Handle comm)
-    : comm_(comm), block_count_(blocks) {
+    : block_count_(blocks), place_(const_cast<void*>(buffer)), data_(const_cast<void*>(buffer)) {
   const TypeInfo info = type_info(type);
   valid_ = info.valid;
   direct_ = info.direct;
@@ -89,66 +99,79 @@ Elements::Elements(const void* buffer, Integers counts, Integers displacements, 
   for (int i = 0; i < blocks; ++i) {
     const std::int64_t offset = displacements[i] * info.extent;
     valid_ = valid_ && can_move(info, counts[i]);
-    if (!direct_) blocks_.push_back({moved(buffer, offset), counts[i], bytes_, type, info});
+    if (!direct_) add_block({moved(buffer, offset), counts[i], bytes_, type, info}, comm);
     counts_[i] = counts[i] * info.size;
     displacements_[i] = direct_ ? offset : bytes_;
     bytes_ += counts_[i];
   }
-  data_ = place_ = const_cast<void*>(buffer);
 }
 
 Elements::Elements(const void* buffer, Integers counts, Integers displacements, int blocks,
                    const void* types, Handle comm)
-    : comm_(comm), block_count_(blocks) {
+    : block_count_(blocks), place_(const_cast<void*>(buffer)), data_(const_cast<void*>(buffer)) {
   counts_.resize(blocks);
   displacements_.resize(blocks);
-  for (int i = 0; i < blocks; ++i) {
-    const Handle type = host().handle_at(types, i);
+  if (!set_plain_blocks(counts, displacements, types)) {
+    set_derived_blocks(counts, displacements, types, comm);
+  }
+}
+
+// False, and nothing is done, if a type is not plain.
+bool Elements::set_plain_blocks(Integers counts, Integers displacements, const void* types) {
+  std::int64_t bytes = 0;
+  for (int i = 0; i < block_count_; ++i) {
     // An empty block's type may be anything.
+    const std::int64_t each = counts[i] == 0 ? 0 : plain_bytes(host().handle_at(types, i));
+    if (counts[i] != 0 && each == 0) return false;
+    counts_[i] = counts[i] * each;
+    displacements_[i] = displacements[i];
+    bytes += counts_[i];
+  }
+  bytes_ = bytes;
+  return true;
+}
+
+void Elements::set_derived_blocks(Integers counts, Integers displacements, const void* types,
+                                  Handle comm) {
+  for (int i = 0; i < block_count_; ++i) {
+    const Handle type = host().handle_at(types, i);
     const TypeInfo info =
         counts[i] == 0 ? TypeInfo{.direct = true, .valid = true} : type_info(type);
     valid_ = valid_ && can_move(info, counts[i]);
     direct_ = direct_ && info.direct;
-    blocks_.push_back({moved(buffer, displacements[i]), counts[i], bytes_, type, info});
+    add_block({moved(place_, displacements[i]), counts[i], bytes_, type, info}, comm);
     counts_[i] = counts[i] * info.size;
     displacements_[i] = bytes_;
     bytes_ += counts_[i];
   }
-  if (direct_) {
-    blocks_.clear();
-    for (int i = 0; i < blocks; ++i) displacements_[i] = displacements[i];
-  }
-  data_ = place_ = const_cast<void*>(buffer);
-}
-
-Elements::~Elements() {
-  for (Handle& type : kept_types_) host().Type_free(&type);
+  if (!direct_) return;
+  packed_.reset();
+  for (int i = 0; i < block_count_; ++i) displacements_[i] = displacements[i];
 }
 
 int Elements::keep() {
-  for (Block& block : blocks_) {
+  if (packed_ == nullptr) return 0;
+  for (Block& block : packed_->blocks) {
     if (block.count == 0) continue;
     Handle kept = 0;
     if (const int error = host().Type_dup(block.type, &kept); error != 0) return error;
-    kept_types_.push_back(kept);
+    packed_->kept_types.push_back(kept);
     block.type = kept;
   }
-  if (!blocks_.empty()) comm_ = host().constants.comm_world;
+  packed_->comm = host().constants.comm_world;
   return 0;
 }
 
-int Elements::load() {
-  if (direct_) return 0;
-  reserve();
-  for (const Block& block : blocks_) {
+int Elements::pack_all() {
+  reserve_packed();
+  for (const Block& block : packed_->blocks) {
     if (const int error = pack(block); error != 0) return error;
   }
   return 0;
 }
 
-Elements::Extent Elements::extent() const {
+Elements::Extent Elements::extent_of_blocks() const {
   const auto base = reinterpret_cast<std::intptr_t>(place_);
-  if (block_count_ == 0) return {base, base + bytes_};
   Extent all{base, base};
   for (int i = 0, found = 0; i < block_count_; ++i) {
     if (counts_.data()[i] == 0) continue;
@@ -160,28 +183,20 @@ Elements::Extent Elements::extent() const {
   return all;
 }
 
-bool Elements::overlaps(const Elements& other) const {
-  if (!direct_ || !other.direct_ || bytes_ == 0 || other.bytes_ == 0) return false;
-  const Extent mine = extent(), others = other.extent();
-  return mine.begin < others.end && others.begin < mine.end;
-}
-
 void Elements::copy() {
   const Extent all = extent();
   const std::intptr_t before = all.begin - reinterpret_cast<std::intptr_t>(place_);
-  std::byte* const copied = scratch_.allocate(all.end - all.begin);
+  if (packed_ == nullptr) packed_ = std::make_unique<Packed>();
+  std::byte* const copied = packed_->scratch.allocate(all.end - all.begin);
   std::memcpy(copied, moved(place_, before), static_cast<std::size_t>(all.end - all.begin));
   data_ = moved(copied, -before);
 }
 
-void Elements::reserve() {
-  if (!direct_) data_ = scratch_.allocate(bytes_);
-}
+void Elements::reserve_packed() { data_ = packed_->scratch.allocate(bytes_); }
 
-int Elements::store(std::size_t first, std::size_t end) {
-  if (direct_) return 0;
-  for (std::size_t i = first; i < end; ++i) {
-    if (const int error = unpack(blocks_[i]); error != 0) return error;
+int Elements::unpack_all() {
+  for (const Block& block : packed_->blocks) {
+    if (const int error = unpack(block); error != 0) return error;
   }
   return 0;
 }
@@ -193,9 +208,10 @@ int Elements::pack(const Block& block) {
   for (std::int64_t done = 0; done < block.count; done += block.part()) {
     const std::int64_t count = std::min(block.part(), block.count - done);
     int position = 0;
-    const int error = host().Pack(placed.at(done * block.info.extent), static_cast<int>(count),
-                                  placed.type(), target + done * block.info.size,
-                                  static_cast<int>(count * block.info.size), &position, comm_);
+    const int error =
+        host().Pack(placed.at(done * block.info.extent), static_cast<int>(count), placed.type(),
+                    target + done * block.info.size, static_cast<int>(count * block.info.size),
+                    &position, packed_->comm);
     if (error != 0) return error;
   }
   return 0;
@@ -210,7 +226,7 @@ int Elements::unpack(const Block& block) {
     int position = 0;
     const int error = host().Unpack(
         source + done * block.info.size, static_cast<int>(count * block.info.size), &position,
-        placed.at(done * block.info.extent), static_cast<int>(count), placed.type(), comm_);
+        placed.at(done * block.info.extent), static_cast<int>(count), placed.type(), packed_->comm);
     if (error != 0) return error;
   }
   return 0;

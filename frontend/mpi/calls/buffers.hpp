@@ -50,23 +50,35 @@ class BlockNumbers {
   std::unique_ptr<std::int64_t[]> many_;
 };
 
-// Elements in the caller's buffer: one block, or one for each rank.
+// Elements in the caller's buffer: one block, or one for each rank. Those that stay where they lie
+// cost next to nothing: small collectives take less than an allocation.
 class Elements {
  public:
   // One block. Equal blocks of all ranks are one block as well.
-  Elements(const void* buffer, std::int64_t count, Handle type, Handle comm);
+  Elements(const void* buffer, std::int64_t count, Handle type, Handle comm)
+      : type_bytes_(plain_bytes(type)),
+        place_(const_cast<void*>(buffer)),
+        data_(const_cast<void*>(buffer)) {
+    if (type_bytes_ == 0) [[unlikely]] {
+      set_derived(count, type, comm);
+    } else {
+      bytes_ = count * type_bytes_;
+      valid_ = buffer != nullptr || bytes_ == 0;
+    }
+  }
   // Blocks with counts and displacements in elements.
   Elements(const void* buffer, Integers counts, Integers displacements, int blocks, Handle type,
            Handle comm);
   // The same with displacements in bytes, and a type for each block: an array of the program's.
   Elements(const void* buffer, Integers counts, Integers displacements, int blocks,
            const void* types, Handle comm);
-  ~Elements();
   Elements(const Elements&) = delete;
   Elements& operator=(const Elements&) = delete;
 
   // False: a type is invalid, or there are elements and no buffer. The host MPI reports it.
   bool valid() const { return valid_; }
+  // Whether they stay where they lie, of a predefined type.
+  bool is_plain() const { return !is_derived_ && data_ == place_; }
   // Of elements of one type.
   std::int64_t type_bytes() const { return type_bytes_; }
   // Bytes of the block, or of all.
@@ -78,16 +90,21 @@ class Elements {
   // From now on the caller may free the type and the communicator. An MPI error code.
   int keep();
   // Makes data() hold the elements. An MPI error code.
-  int load();
+  int load() { return direct_ ? 0 : pack_all(); }
   // Makes data() a copy of elements that lie in the caller's buffer.
   void copy();
   // Whether elements of both that stay where they lie share memory, or lie between each other.
-  bool overlaps(const Elements& other) const;
+  bool overlaps(const Elements& other) const {
+    if (!direct_ || !other.direct_ || bytes_ == 0 || other.bytes_ == 0) return false;
+    const Extent mine = extent(), others = other.extent();
+    return mine.begin < others.end && others.begin < mine.end;
+  }
   // Makes data() a place for the elements.
-  void reserve();
+  void reserve() {
+    if (!direct_) reserve_packed();
+  }
   // Brings what was received at data() to the caller's buffer.
-  int store() { return store(0, blocks_.size()); }
-  int store(std::size_t first, std::size_t end);
+  int store() { return direct_ ? 0 : unpack_all(); }
   void* data() const { return data_; }
 
  private:
@@ -100,26 +117,44 @@ class Elements {
 
     std::int64_t part() const;  // elements that one MPI_Pack takes
   };
+  // Of elements that are packed or copied. Most stay where they lie and have none.
+  struct Packed {
+    ~Packed();
+
+    std::vector<Block> blocks;       // of those that are packed
+    std::vector<Handle> kept_types;  // the drop-in's own, of the blocks
+    Handle comm = 0;                 // for MPI_Pack
+    Scratch scratch;
+  };
   // Of elements that stay where they lie: from the first byte to the end of the last one.
   struct Extent {
     std::intptr_t begin, end;
   };
-  Extent extent() const;
+  Extent extent() const {
+    const auto base = reinterpret_cast<std::intptr_t>(place_);
+    return block_count_ == 0 ? Extent{base, base + bytes_} : extent_of_blocks();
+  }
+  Extent extent_of_blocks() const;
+  void set_derived(std::int64_t count, Handle type, Handle comm);
+  bool set_plain_blocks(Integers counts, Integers displacements, const void* types);
+  void set_derived_blocks(Integers counts, Integers displacements, const void* types, Handle comm);
+  void add_block(const Block& block, Handle comm);
+  void reserve_packed();
   int pack(const Block& block);
+  int pack_all();
   int unpack(const Block& block);
+  int unpack_all();
 
-  Handle comm_;
   bool valid_ = true;
-  bool direct_ = true;  // the elements stay where they lie
+  bool is_derived_ = false;  // some type is not plain
+  bool direct_ = true;       // the elements stay where they lie
+  int block_count_ = 0;      // of those with counts and displacements
   std::int64_t type_bytes_ = 0;
-  std::vector<Block> blocks_;       // of elements that are packed
-  std::vector<Handle> kept_types_;  // the drop-in's own, of the blocks
-  int block_count_ = 0;             // of those with counts and displacements
-  BlockNumbers counts_, displacements_;
   std::int64_t bytes_ = 0;
   void* place_;  // the caller's buffer
   void* data_;
-  Scratch scratch_;
+  std::unique_ptr<Packed> packed_;
+  BlockNumbers counts_, displacements_;
 };
 
 // The buffers of a reduction, aligned for the type: MPI allows any address. Elements with gaps are
@@ -129,6 +164,10 @@ class ReductionBuffers {
   // `in_place`: receive holds the input.
   ReductionBuffers(const void* send, void* receive, bool in_place, std::int64_t input_bytes,
                    std::int64_t output_bytes, const Reducer& reduction);
+  // Whether both are where the program has them.
+  bool are_plain() const { return !in_place_ && input_ == send_ && output_ == receive_; }
+  std::int64_t input_bytes() const { return input_bytes_; }
+  std::int64_t output_bytes() const { return output_bytes_; }
   const void* input() const { return input_; }  // or UNISONO_IN_PLACE
   void* output() const { return output_; }
   // Before each call.

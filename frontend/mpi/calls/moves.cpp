@@ -50,11 +50,6 @@ std::int64_t average_of_two(const Ranks& own, const void* send, Integers send_co
   return in < 0 || out < 0 ? Call::kUnknown : (in + out) / 2;
 }
 
-// Two ranks know all lengths of a collective in which each rank knows only its own blocks. So they
-// do with long blocks what they would do if all ranks knew them, in a third of the time. A shorter
-// block costs the same both ways.
-constexpr std::int64_t kLong = std::int64_t{1} << 15;
-
 std::byte* block_at(const Elements& elements, int block) {
   const auto base = reinterpret_cast<std::intptr_t>(elements.data());
   return reinterpret_cast<std::byte*>(base + elements.displacements()[block]);
@@ -106,6 +101,12 @@ int BcastCall::call(const Communicator& own, unisono_request_t* request) {
   const Elements& elements = input_ ? *input_ : *output_;
   return invoke(request, library().broadcast, library().broadcast_start, elements.data(),
                 elements.bytes(), UNISONO_BYTE, root_, own.unisono.get());
+}
+
+std::optional<LastCall::Kept> BcastCall::kept() const {
+  const Elements& elements = input_ ? *input_ : *output_;
+  if (!elements.is_plain() || elements.bytes() == 0) return std::nullopt;
+  return LastCall::Kept{{.input_bytes = elements.bytes()}, {.count = elements.bytes()}};
 }
 
 bool AllgatherCall::take(const Communicator& own, const void* send, LargeCount send_count,
@@ -235,16 +236,32 @@ std::int64_t GathervCall::block_bytes(const Ranks& own, const void*, LargeCount 
                           : bytes_to_move(send_count, send_type);
 }
 
-// Of two ranks, with a long block of the one that is not the root.
-bool GathervCall::copies_own(const Communicator& own) const {
-  if (!is_root(own, root_)) return input_->bytes() >= kLong;
-  return output_->counts()[other_of_two(own)] >= kLong &&
+// Two ranks know all lengths. So they do what they would do if all ranks knew them, which takes no
+// longer for a short block, and a third of the time for a long one.
+bool GathervCall::is_broadcast(const Communicator& own) const {
+  if (!is_root(own, root_)) return input_->bytes() > 0;
+  return output_->counts()[other_of_two(own)] > 0 &&
          (in_place_ || copy_own(input_->data(), input_->bytes(), block_at(*output_, own.rank),
                                 output_->counts()[own.rank]));
 }
 
+void GathervCall::keep_broadcast(const Communicator& own) {
+  if (in_place_ || !input_->is_plain()) return;
+  if (!is_root(own, root_)) {
+    kept_ = {{.input_bytes = input_->bytes()}, {.count = input_->bytes()}};
+  } else if (output_->is_plain()) {
+    const int other = other_of_two(own);
+    const std::int64_t* const at = output_->displacements();
+    kept_ = {{.input_bytes = input_->bytes(), .output_bytes = 1},  // anywhere: a copy may overlap
+             {.count = output_->counts()[other]},
+             {at[other], at[own.rank], input_->bytes()},
+             true};
+  }
+}
+
 int GathervCall::call(const Communicator& own, unisono_request_t* request) {
-  if (const int other = other_of_two(own); other >= 0 && copies_own(own)) {
+  if (const int other = other_of_two(own); other >= 0 && is_broadcast(own)) {
+    keep_broadcast(own);
     const bool receives = is_root(own, root_);
     return invoke(request, library().broadcast, library().broadcast_start,
                   receives ? block_at(*output_, other) : input_->data(),
@@ -279,15 +296,30 @@ std::int64_t ScattervCall::block_bytes(const Ranks& own, const void*, Integers c
                           : bytes_to_move(receive_count, receive_type);
 }
 
-bool ScattervCall::copies_own(const Communicator& own) const {
-  if (!is_root(own, root_)) return output_->bytes() >= kLong;
-  return input_->counts()[other_of_two(own)] >= kLong &&
+bool ScattervCall::is_broadcast(const Communicator& own) const {
+  if (!is_root(own, root_)) return output_->bytes() > 0;
+  return input_->counts()[other_of_two(own)] > 0 &&
          (in_place_ || copy_own(block_at(*input_, own.rank), input_->counts()[own.rank],
                                 output_->data(), output_->bytes()));
 }
 
+void ScattervCall::keep_broadcast(const Communicator& own) {
+  if (in_place_ || !output_->is_plain()) return;
+  if (!is_root(own, root_)) {
+    kept_ = {{.output_bytes = output_->bytes()}, {.count = output_->bytes()}};
+  } else if (input_->is_plain()) {
+    const int other = other_of_two(own);
+    const std::int64_t* const at = input_->displacements();
+    kept_ = {{.input_bytes = 1, .output_bytes = output_->bytes()},  // anywhere: a copy may overlap
+             {.count = input_->counts()[other]},
+             {at[other], at[own.rank], output_->bytes()},
+             true};
+  }
+}
+
 int ScattervCall::call(const Communicator& own, unisono_request_t* request) {
-  if (const int other = other_of_two(own); other >= 0 && copies_own(own)) {
+  if (const int other = other_of_two(own); other >= 0 && is_broadcast(own)) {
+    keep_broadcast(own);
     const bool sends = is_root(own, root_);
     return invoke(request, library().broadcast, library().broadcast_start,
                   sends ? block_at(*input_, other) : output_->data(),
@@ -299,12 +331,16 @@ int ScattervCall::call(const Communicator& own, unisono_request_t* request) {
                 own.unisono.get());
 }
 
+// From here on an exchange of two ranks is faster as an allgatherv, and a shorter one slower, as
+// measured on one machine.
+constexpr std::int64_t kLongExchange = std::int64_t{1} << 15;
+
 // Two ranks that exchange a long block: each gives one to all and gets the other's.
 bool PairMove::set_exchange(const Communicator& own) {
   const int other = other_of_two(own);
   if (other < 0 || in_place_) return false;
   const std::int64_t out = input_->counts()[other], in = output_->counts()[other];
-  if (std::max(in, out) < kLong) return false;
+  if (std::max(in, out) < kLongExchange) return false;
   if (!copy_own(block_at(*input_, own.rank), input_->counts()[own.rank],
                 block_at(*output_, own.rank), output_->counts()[own.rank])) {
     return false;

@@ -5,10 +5,12 @@
 
 #include <array>
 #include <cstddef>
+#include <cstring>
 #include <optional>
 
 #include "calls/buffers.hpp"
 #include "calls/call.hpp"
+#include "library.hpp"
 
 namespace unisono::mpi {
 
@@ -38,6 +40,16 @@ class Move : public Call {
   bool set_output(const void* buffer, const Arguments&... arguments) {
     return !is_in_place(buffer) && output_.emplace(buffer, arguments...).valid();
   }
+  // Of `count` bytes in each block.
+  std::optional<LastCall::Kept> kept_with(std::int64_t count) const {
+    if (in_place_ || (input_ && !input_->is_plain()) || (output_ && !output_->is_plain())) {
+      return std::nullopt;
+    }
+    const LastCall::Buffers buffers{input_ ? input_->bytes() : 0, output_ ? output_->bytes() : 0};
+    // An empty buffer may lie anywhere, also where MPI_IN_PLACE does.
+    if (count == 0) return std::nullopt;
+    return LastCall::Kept{buffers, {.count = count}};
+  }
   // Without elements of its own: the other buffer has them, or this rank has none.
   const void* from() const { return input_ ? input_->data() : without(); }
   void* to() const { return output_ ? output_->data() : without(); }
@@ -58,6 +70,13 @@ class BcastCall final : public Move {
     return bytes_to_move(count, type);
   }
   int call(const Communicator& own, unisono_request_t* request) override;
+  static constexpr bool kRepeats = true;
+  std::optional<LastCall::Kept> kept() const;
+  static int again(const Communicator& own, const LastCall& last, const void* buffer, void*,
+                   int root) {
+    return library().broadcast(const_cast<void*>(buffer), last.elements().count, UNISONO_BYTE, root,
+                               own.unisono.get());
+  }
 
  private:
   int root_ = 0;
@@ -65,6 +84,10 @@ class BcastCall final : public Move {
 
 // Equal blocks: allgather, gather, scatter, alltoall.
 class BlockMove : public Move {
+ public:
+  static constexpr bool kRepeats = true;
+  std::optional<LastCall::Kept> kept() const { return kept_with(block_); }
+
  protected:
   std::int64_t block_ = 0;  // bytes
   int root_ = 0;
@@ -79,6 +102,11 @@ class AllgatherCall final : public BlockMove {
     return bytes_to_move(receive_count, receive_type);
   }
   int call(const Communicator& own, unisono_request_t* request) override;
+  static int again(const Communicator& own, const LastCall& last, const void* send, void* receive,
+                   int) {
+    return library().allgather(send, receive, last.elements().count, UNISONO_BYTE,
+                               own.unisono.get());
+  }
 };
 
 class GatherCall final : public BlockMove {
@@ -93,6 +121,11 @@ class GatherCall final : public BlockMove {
                             : bytes_to_move(send_count, send_type);
   }
   int call(const Communicator& own, unisono_request_t* request) override;
+  static int again(const Communicator& own, const LastCall& last, const void* send, void* receive,
+                   int root) {
+    return library().gather(last.input(send), last.output(receive), last.elements().count,
+                            UNISONO_BYTE, root, own.unisono.get());
+  }
 };
 
 class ScatterCall final : public BlockMove {
@@ -107,6 +140,11 @@ class ScatterCall final : public BlockMove {
                             : bytes_to_move(receive_count, receive_type);
   }
   int call(const Communicator& own, unisono_request_t* request) override;
+  static int again(const Communicator& own, const LastCall& last, const void* send, void* receive,
+                   int root) {
+    return library().scatter(last.input(send), last.output(receive), last.elements().count,
+                             UNISONO_BYTE, root, own.unisono.get());
+  }
 };
 
 class AlltoallCall final : public BlockMove {
@@ -118,6 +156,11 @@ class AlltoallCall final : public BlockMove {
     return bytes_to_move(receive_count, receive_type);
   }
   int call(const Communicator& own, unisono_request_t* request) override;
+  static int again(const Communicator& own, const LastCall& last, const void* send, void* receive,
+                   int) {
+    return library().alltoall(send, receive, last.elements().count, UNISONO_BYTE,
+                              own.unisono.get());
+  }
 };
 
 class AllgathervCall final : public Move {
@@ -142,11 +185,32 @@ class GathervCall final : public Move {
                                   Handle receive_type, int root, Handle);
   int call(const Communicator& own, unisono_request_t* request) override;
 
+  static constexpr bool kRepeats = true;
+  std::optional<LastCall::Kept> kept() const { return kept_; }
+  static int again(const Communicator& own, const LastCall& last, const void* send, void* receive,
+                   int root) {
+    // A root copies its own block, and gets the other one.
+    void* buffer = const_cast<void*>(send);
+    if (own.rank == root) {
+      const auto& [other_at, own_at, own_bytes] = last.blocks();
+      std::byte* const blocks = static_cast<std::byte*>(receive);
+      if (own_bytes > 0) {
+        std::memmove(blocks + own_at, send, static_cast<std::size_t>(own_bytes));
+      }
+      buffer = blocks + other_at;
+    }
+    return library().broadcast(buffer, last.elements().count, UNISONO_BYTE, 1 - root,
+                               own.unisono.get());
+  }
+
  private:
-  // Whether two ranks move one long block, as a broadcast; then the root's own block is copied.
-  bool copies_own(const Communicator& own) const;
+  // Two ranks move one block, as a broadcast. False: it is empty, or the root's block for itself,
+  // which it copies, has two lengths.
+  bool is_broadcast(const Communicator& own) const;
+  void keep_broadcast(const Communicator& own);
 
   int root_ = 0;
+  std::optional<LastCall::Kept> kept_;
 };
 
 class ScattervCall final : public Move {
@@ -160,10 +224,32 @@ class ScattervCall final : public Move {
                                   Handle receive_type, int root, Handle);
   int call(const Communicator& own, unisono_request_t* request) override;
 
+  static constexpr bool kRepeats = true;
+  std::optional<LastCall::Kept> kept() const { return kept_; }
+  static int again(const Communicator& own, const LastCall& last, const void* send, void* receive,
+                   int root) {
+    // A root copies its own block, and gives the other one.
+    void* buffer = receive;
+    if (own.rank == root) {
+      const auto& [other_at, own_at, own_bytes] = last.blocks();
+      std::byte* const blocks = static_cast<std::byte*>(const_cast<void*>(send));
+      if (own_bytes > 0) {
+        std::memmove(receive, blocks + own_at, static_cast<std::size_t>(own_bytes));
+      }
+      buffer = blocks + other_at;
+    }
+    return library().broadcast(buffer, last.elements().count, UNISONO_BYTE, root,
+                               own.unisono.get());
+  }
+
  private:
-  bool copies_own(const Communicator& own) const;  // as of GathervCall
+  // Two ranks move one block, as a broadcast. False: it is empty, or the root's block for itself,
+  // which it copies, has two lengths.
+  bool is_broadcast(const Communicator& own) const;
+  void keep_broadcast(const Communicator& own);
 
   int root_ = 0;
+  std::optional<LastCall::Kept> kept_;
 };
 
 // Alltoallv and alltoallw, which as bytes are the same.

@@ -2,7 +2,6 @@
 #include "calls/reductions.hpp"
 
 #include <algorithm>
-#include <numeric>
 
 #include "host/host.hpp"
 #include "library.hpp"
@@ -32,6 +31,12 @@ bool ReductionCall::set_buffers(const void* send, void* receive, bool in_place, 
   const std::int64_t size = reducer_->size();
   buffers_.emplace(send, receive, in_place, input * size, output * size, *reducer_);
   return true;
+}
+
+std::optional<LastCall::Kept> ReductionCall::kept() const {
+  if (count_ == 0 || reducer_->is_by_host() || !buffers_->are_plain()) return std::nullopt;
+  return LastCall::Kept{{buffers_->input_bytes(), buffers_->output_bytes(), reducer_->alignment()},
+                        {.count = count_, .type = reducer_->type(), .op = reducer_->op()}};
 }
 
 bool ReduceAllCall::take(const Communicator&, const void* send, void* receive, LargeCount count,
@@ -98,9 +103,9 @@ bool Reduce_scatterCall::take(const Communicator& own, const void* send, void* r
                               Integers counts, Handle type, Handle op, Handle comm) {
   if (!counts || !counts.are_counts(own.size) || is_in_place(receive)) return false;
   if (!set_reducer(type, op, comm)) return false;
-  counts_.clear();
-  for (int i = 0; i < own.size; ++i) counts_.push_back(counts[i]);
-  const std::int64_t all = std::accumulate(counts_.begin(), counts_.end(), std::int64_t{0});
+  counts_.resize(own.size);
+  std::int64_t all = 0;
+  for (int i = 0; i < own.size; ++i) all += counts_[i] = counts[i];
   return set_buffers(send, receive, are_in_place(send, receive), all, counts[own.rank]);
 }
 

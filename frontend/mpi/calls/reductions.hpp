@@ -3,11 +3,11 @@
 #pragma once
 
 #include <optional>
-#include <vector>
 
 #include "calls/buffers.hpp"
 #include "calls/call.hpp"
 #include "calls/reducer.hpp"
+#include "library.hpp"
 
 namespace unisono::mpi {
 
@@ -24,6 +24,7 @@ std::int64_t bytes_to_reduce(LargeCount count, Handle type, Handle op);
 
 class ReductionCall : public Call {
  public:
+  std::optional<LastCall::Kept> kept() const;
   // Operators of the program are applied in calls of the program only.
   bool may_start() const override { return !reducer_->is_by_host(); }
   int load() override {
@@ -71,11 +72,23 @@ class ReduceAllCall : public ReductionCall {
 class AllreduceCall final : public ReduceAllCall {
  public:
   int call(const Communicator& own, unisono_request_t* request) override;
+  static constexpr bool kRepeats = true;
+  static int again(const Communicator& own, const LastCall& last, const void* send, void* receive,
+                   int) {
+    const auto& [count, type, op] = last.elements();
+    return library().allreduce(send, receive, count, type, op, own.unisono.get());
+  }
 };
 
 class ScanCall final : public ReduceAllCall {
  public:
   int call(const Communicator& own, unisono_request_t* request) override;
+  static constexpr bool kRepeats = true;
+  static int again(const Communicator& own, const LastCall& last, const void* send, void* receive,
+                   int) {
+    const auto& [count, type, op] = last.elements();
+    return library().scan(send, receive, count, type, op, own.unisono.get());
+  }
 };
 
 class ExscanCall final : public ReduceAllCall {
@@ -84,6 +97,12 @@ class ExscanCall final : public ReduceAllCall {
   bool take(const Communicator& own, const void* send, void* receive, LargeCount count, Handle type,
             Handle op, Handle comm);
   int call(const Communicator& own, unisono_request_t* request) override;
+  static constexpr bool kRepeats = true;
+  static int again(const Communicator& own, const LastCall& last, const void* send, void* receive,
+                   int) {
+    const auto& [count, type, op] = last.elements();
+    return library().exscan(send, receive, count, type, op, own.unisono.get());
+  }
 
  private:
   Scratch nowhere_;
@@ -98,6 +117,12 @@ class ReduceCall final : public ReductionCall {
     return bytes_to_reduce(count, type, op);
   }
   int call(const Communicator& own, unisono_request_t* request) override;
+  static constexpr bool kRepeats = true;
+  static int again(const Communicator& own, const LastCall& last, const void* send, void* receive,
+                   int root) {
+    const auto& [count, type, op] = last.elements();
+    return library().reduce(send, last.output(receive), count, type, op, root, own.unisono.get());
+  }
 
  private:
   int root_ = 0;
@@ -112,6 +137,12 @@ class Reduce_scatter_blockCall final : public ReductionCall {  // NOLINT: MPI's 
     return bytes_to_reduce(count, type, op);
   }
   int call(const Communicator& own, unisono_request_t* request) override;
+  static constexpr bool kRepeats = true;
+  static int again(const Communicator& own, const LastCall& last, const void* send, void* receive,
+                   int) {
+    const auto& [count, type, op] = last.elements();
+    return library().reduce_scatter_block(send, receive, count, type, op, own.unisono.get());
+  }
 };
 
 class Reduce_scatterCall final : public ReductionCall {  // NOLINT: MPI's name
@@ -124,7 +155,7 @@ class Reduce_scatterCall final : public ReductionCall {  // NOLINT: MPI's name
   int call(const Communicator& own, unisono_request_t* request) override;
 
  private:
-  std::vector<std::int64_t> counts_;
+  BlockNumbers counts_;
 };
 
 }  // namespace unisono::mpi

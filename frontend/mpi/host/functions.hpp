@@ -141,6 +141,8 @@ using CancelRequest = int(void* extra, int is_complete);
   F(Group_free, (Handle* group)) \
   F(Group_translate_ranks, (Handle from, int count, const int* ranks, Handle to, int* result)) \
   F(Comm_create_keyval, (CopyAttribute* copy, DeleteAttribute* end, int* keyval, void* extra)) \
+  F(Comm_free, (Handle* comm)) \
+  F(Comm_disconnect, (Handle* comm)) \
   F(Comm_get_attr, (Handle comm, int keyval, void* value, int* flag)) \
   F(Comm_set_attr, (Handle comm, int keyval, void* value)) \
   F(Comm_call_errhandler, (Handle comm, int code)) \

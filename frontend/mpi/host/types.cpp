@@ -183,22 +183,35 @@ struct Maps {
   }
 };
 
-const Maps& maps() {
+const Maps& make_maps() {
   static const Maps all;
   return all;
 }
+// Inline, as each call of a collective looks up some handles.
+inline const Maps& maps() {
+  static const Maps& all = make_maps();
+  return all;
+}
+
+// Pairs may have a gap at their end.
+bool is_plain(const TypeRow* row) { return row != nullptr && row->group != Group::pair; }
 
 }  // namespace
 
 TypeInfo type_info(Handle type) {
   const TypeRow* const row = maps().types.find(host().handle(type));
-  if (row != nullptr && row->group != Group::pair) {  // pairs may have a gap at their end
+  if (is_plain(row)) {
     TypeInfo info;
     info.size = info.extent = info.true_extent = row->size;
     info.direct = info.valid = true;
     return info;
   }
   return derived_type_info(type);
+}
+
+std::int64_t plain_bytes(Handle type) {
+  const TypeRow* const row = maps().types.find(host().handle(type));
+  return is_plain(row) ? row->size : 0;
 }
 
 std::optional<Reduction> find_reduction(Handle type, Handle op) {

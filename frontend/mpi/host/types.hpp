@@ -20,6 +20,8 @@ struct TypeInfo {
   bool valid = false;
 };
 TypeInfo type_info(Handle type);
+// Bytes of an element of a predefined type without gaps; 0 for all others.
+std::int64_t plain_bytes(Handle type);
 
 struct Reduction {
   unisono_type_t type = UNISONO_BYTE;

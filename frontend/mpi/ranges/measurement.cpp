@@ -234,7 +234,10 @@ class Measurement {
     }
   }
 
-  void choose(const Side& side) { comm_.host_ranges.set_all(side.is_host); }
+  void choose(const Side& side) {
+    comm_.host_ranges.set_all(side.is_host);
+    comm_.last_calls = {};  // they go past the ranges
+  }
 
   double loop(Subject& subject, const Side& side) {
     host().Barrier(comm_.handle);

@@ -43,43 +43,16 @@ OperationQueue::OperationQueue(const Members& members, Segment& segment)
       multicast_results_(members),
       staging_(members.job().memory(), segment.header().first_stranded) {}
 
-void OperationQueue::note_call(std::uint64_t index) {
-  if (machine_.router.leads_elsewhere()) [[unlikely]] {
-    note_shared_call(index);
-  } else {
-    remote_calls_.note(index, history());
-  }
-}
-
-void OperationQueue::start(const plan::Plan& plan, const void* input, void* output,
-                           Pending& pending) {
-  pending.state = Pending::State::running;
-  pending.started_ns = 0;
-  pending.looks = 0;
-  engine::Operation& operation = pending.operation;
-  operation.plan = &plan;
-  operation.index = next_index_++;
-  operation.engine = engines_[static_cast<std::size_t>(plan.engine)];
-  history_ = (history_ ^ plan.digest) * 0x9e3779b97f4a7c15U;
-  const engine::Launch launch{.input = input,
-                              .output = output,
-                              .index = operation.index,
-                              .history = history(),
-                              .staging = pending.staging.offset != 0
-                                             ? members_.job().memory().at(pending.staging.offset)
-                                             : nullptr};
-  // A rank that finds another digest than its own looks for the call's record, so that comes first.
-  // The NIC engine has none, and may send at once.
-  if (plan.engine == select::EngineKind::inline_) [[likely]] {
-    inline_.start(operation, plan, launch);
-    note_call(operation.index);
-  } else if (plan.engine == select::EngineKind::helping) {
+void OperationQueue::start_otherwise(engine::Operation& operation, const plan::Plan& plan,
+                                     const engine::Launch& launch) {
+  if (plan.engine == select::EngineKind::helping) {
     helping_.start(operation, plan, launch);
     note_call(operation.index);
-  } else {
-    note_call(operation.index);
-    operation.engine->start(operation, plan, launch);
+    return;
   }
+  // The NIC engine has no call record, and may send at once.
+  note_call(operation.index);
+  operation.engine->start(operation, plan, launch);
 }
 
 Status OperationQueue::stage(const plan::Plan& plan, Pending& pending) {
@@ -154,8 +127,9 @@ void OperationQueue::forget_nic() {
   nic_engine() = nullptr;
 }
 
-// Another host may be reading the calls.
-void OperationQueue::note_shared_call(std::uint64_t index) {
+void OperationQueue::note_call(std::uint64_t index) {
+  if (!machine_.router.leads_elsewhere()) return remote_calls_.note(index, history());
+  // Another host may be reading the calls.
   const auto held = members_.job().network()->hold();
   remote_calls_.note(index, history());
 }

@@ -71,17 +71,47 @@ class OperationQueue {
 
   // Before start(), for a plan with staging_bytes: reserves them. Error: no memory.
   base::Status stage(const plan::Plan& plan, Pending& pending);
-  // Starts an operation. `pending` must not move until it has ended.
-  void start(const plan::Plan& plan, const void* input, void* output, Pending& pending);
+  // Starts an operation. `pending` must not move until it has ended. In place, as all of a call
+  // that has just this one thing to do.
+  [[gnu::always_inline]] void start(const plan::Plan& plan, const void* input, void* output,
+                                    Pending& pending) {
+    pending.state = Pending::State::running;
+    pending.started_ns = 0;
+    pending.looks = 0;
+    engine::Operation& operation = pending.operation;
+    operation.plan = &plan;
+    operation.index = next_index_++;
+    operation.engine = engines_[static_cast<std::size_t>(plan.engine)];
+    history_ = (history_ ^ plan.digest) * 0x9e3779b97f4a7c15U;
+    const engine::Launch launch{.input = input,
+                                .output = output,
+                                .index = operation.index,
+                                .history = history(),
+                                .staging = pending.staging.offset == 0
+                                               ? nullptr
+                                               : machine_.job_memory + pending.staging.offset};
+    // A rank that finds another digest than its own looks for the call's record, so that comes
+    // first.
+    if (plan.engine == select::EngineKind::inline_) [[likely]] {
+      inline_.start(operation, plan, launch);
+      if (machine_.router.leads_elsewhere()) [[unlikely]] {
+        note_call(operation.index);
+      } else {
+        remote_calls_.note(operation.index, history());
+      }
+    } else {
+      start_otherwise(operation, plan, launch);
+    }
+  }
   // One step of an operation that has just been started. True: it has ended, and is not in the
   // queue.
-  bool ends_at_once(Pending& pending) {
+  [[gnu::always_inline]] bool ends_at_once(Pending& pending) {
     engine::Operation& operation = pending.operation;
     if (!active_.empty() || !machine_.router.stores_here()) [[unlikely]]
       return false;
     const bool is_inline = operation.engine == &inline_;
     const engine::Outcome outcome =
-        is_inline ? inline_.step(operation) : operation.engine->step(operation);
+        is_inline ? inline_.first_step(operation) : operation.engine->step(operation);
     if (outcome != engine::Outcome::finished) return false;
     finish(pending);
     return true;
@@ -129,8 +159,9 @@ class OperationQueue {
   }
   void give_back_staging(Pending& pending);
   void finish_extras(Pending& pending);
+  void start_otherwise(engine::Operation& operation, const plan::Plan& plan,
+                       const engine::Launch& launch);
   void note_call(std::uint64_t index);
-  void note_shared_call(std::uint64_t index);
   void finish(Pending& pending) {
     pending.state = Pending::State::complete;
     ++counts_.operations;
