@@ -298,7 +298,9 @@ std::optional<Priced> cheapest_of_uniform(const Algorithm& row, const Shape& sha
   const Shape few = with_few_ranks(shape, kRanksOfParameters);
   auto best = cheapest_of_row(row, shape, few, pricing, bounds.few_ns);
   if (!best) return best;
-  bounds.few_ns = std::min(bounds.few_ns, best->price.ns * kPricedInFull / kRanksOfParameters);
+  // With more ranks, the work of a host grows with their square at most.
+  const double growth = static_cast<double>(shape.ranks) / few.ranks;
+  bounds.few_ns = std::min(bounds.few_ns, best->price.ns * growth * growth);
   if (are_alike || shape.ranks <= kPricedInFull) {
     const auto price = price_below(bounds.all_ns, row, best->parameters, shape, pricing);
     if (!price) return std::nullopt;
@@ -358,8 +360,7 @@ bool has_other_rows(const Shape& shape, const Ruling& ruling) {
 
 enum class Rows : std::uint8_t { all, cheapest };
 
-// As cheapest_of_rows(), without prices in a row. For Rows::cheapest, only the first one has to be
-// that of all rows.
+// As cheapest_of_rows(). For Rows::cheapest, only the first one has to be that of all rows.
 std::vector<Priced> priced_rows(const Shape& shape, Pricing pricing, const Ruling& ruling,
                                 Rows wanted) {
   pricing.in_row = false;
@@ -387,12 +388,6 @@ std::vector<Priced> priced_rows(const Shape& shape, Pricing pricing, const Rulin
     std::ranges::stable_sort(rows, {}, by_price);
   }
   return rows;
-}
-
-void fill_in_row(Priced& each, const Shape& shape, const Pricing& pricing) {
-  if (each.is_estimate || !pricing.in_row) return;
-  const auto price = price_of(*each.row, each.parameters, shape, pricing);
-  if (price) each.price = *price;
 }
 
 }  // namespace
@@ -470,16 +465,13 @@ base::Result<std::vector<Priced>> price_candidates(const Shape& shape, const Pri
 
 std::vector<Priced> cheapest_of_rows(const Shape& shape, const Pricing& pricing,
                                      const Ruling& ruling) {
-  auto rows = priced_rows(shape, pricing, ruling, Rows::all);
-  for (Priced& each : rows) fill_in_row(each, shape, pricing);
-  return rows;
+  return priced_rows(shape, pricing, ruling, Rows::all);
 }
 
 std::optional<Priced> cheapest_candidate(const Shape& shape, const Pricing& pricing,
                                          const Ruling& ruling) {
   auto rows = priced_rows(shape, pricing, ruling, Rows::cheapest);
   if (rows.empty()) return std::nullopt;
-  fill_in_row(rows.front(), shape, pricing);
   return std::move(rows.front());
 }
 
