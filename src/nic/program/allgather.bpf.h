@@ -191,7 +191,7 @@ UNISONO_INLINE int spread_block(struct __sk_buff* frame, const struct unisono_pa
   if (packet->origin >= row->ranks || !is_addressed(data, row) || !is_whole(packet, end)) {
     return TCX_NEXT;
   }
-  if (!is_genuine(packet, end, row)) return count(UNISONO_NIC_BAD_TAG, TCX_DROP);
+  if (!leaving_is_genuine(frame, packet, row)) return count(UNISONO_NIC_BAD_TAG, TCX_DROP);
   const struct unisono_nic_route* route = find_route(row, packet->origin);
   if (route->targets < 2) return TCX_NEXT;
   send_to_targets(frame, row, route);

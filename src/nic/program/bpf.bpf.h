@@ -12,3 +12,6 @@
 
 #define UNISONO_INLINE static inline __attribute__((always_inline))
 #define UNISONO_GLOBAL __attribute__((noinline))
+
+/* Loops over the words of a block handle so many in a turn, without a comparison for each. */
+#define UNISONO_AT_ONCE 7

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * Combining two blocks inside the NIC program, for every row of enum unisono_nic_combine. Loops
- * have a fixed bound, so that the verifier follows them; the calculations with many branches are
- * global functions, which it checks once, whatever the number of calls. For nic.bpf.c only.
+ * Combining two blocks inside the NIC program, for every row of enum unisono_nic_combine, some
+ * words at a time. The verifier follows a loop turn by turn, so a loop over all words of a block,
+ * for each row, would be most of the time that loading takes. The calculations with many branches
+ * are global functions, which it checks once, whatever the number of calls. For nic.bpf.c only.
  */
 #pragma once
 
@@ -10,12 +11,8 @@
 #include "nic/program/bpf.bpf.h"
 #include "nic/program/tables.h"
 
-UNISONO_GLOBAL uint64_t add_float64(uint64_t a, uint64_t b) { return unisono_float64_add(a, b); }
 UNISONO_GLOBAL uint64_t min_float64(uint64_t a, uint64_t b) { return unisono_float64_min(a, b); }
 UNISONO_GLOBAL uint64_t max_float64(uint64_t a, uint64_t b) { return unisono_float64_max(a, b); }
-UNISONO_GLOBAL uint64_t add_float32(uint64_t a, uint64_t b) {
-  return unisono_float32_add((uint32_t)a, (uint32_t)b);
-}
 
 /* Both 32-bit elements of a word. */
 #define UNISONO_HALVES(operation)                          \
@@ -86,52 +83,55 @@ UNISONO_CHOICE_OF_HALVES(max_int32, int32_t, UNISONO_NOT_LESS)
 UNISONO_CHOICE_OF_HALVES(min_uint32, uint32_t, UNISONO_NOT_GREATER)
 UNISONO_CHOICE_OF_HALVES(max_uint32, uint32_t, UNISONO_NOT_LESS)
 
-/* target[i] = `expression` of a = target[i] and b = other[i], for all words. */
-#define UNISONO_EACH_WORD(row, expression)        \
-  case row:                                       \
-    for (i = 0; i < UNISONO_NIC_WORDS_MAX; ++i) { \
-      if (i >= words) break;                      \
-      const uint64_t a = target->data[i];         \
-      const uint64_t b = other->data[i];          \
-      target->data[i] = (expression);             \
-    }                                             \
-    return 0
+/* Short expressions: so many that their call costs little for each. */
+#define UNISONO_SHORT_AT_ONCE (5 * UNISONO_AT_ONCE)
+_Static_assert(UNISONO_NIC_WORDS_MAX % UNISONO_SHORT_AT_ONCE == 0, "no call goes beyond a block");
 
-/* Sums of floating-point numbers are long code, so calls of them take much of their time. Inlined
- * into the loop over all words, the verifier would check them for each word. So one call sums
- * several words. */
-#define UNISONO_AT_ONCE 7
-_Static_assert(UNISONO_NIC_WORDS_MAX % UNISONO_AT_ONCE == 0, "no call goes beyond a block");
-
-#define UNISONO_SEVERAL_WORDS(name, expression)                                                    \
+/* A function that combines some words: of both blocks, from number `first` on. */
+#define UNISONO_SOME_WORDS(name)                                                                   \
   UNISONO_GLOBAL int name(struct unisono_nic_block* target, const struct unisono_nic_block* other, \
-                          uint32_t first) {                                                        \
-    if (!target || !other || first > UNISONO_NIC_WORDS_MAX - UNISONO_AT_ONCE) return 0;            \
-    for (uint32_t i = first; i < first + UNISONO_AT_ONCE; ++i) {                                   \
-      const uint64_t a = target->data[i];                                                          \
-      const uint64_t b = other->data[i];                                                           \
-      target->data[i] = (expression);                                                              \
-    }                                                                                              \
-    return 0;                                                                                      \
+                          uint32_t first)
+
+#define UNISONO_IS_OUTSIDE(most) (!target || !other || first > UNISONO_NIC_WORDS_MAX - (most))
+
+/* result[i] = `expression` of a = result[i] and b = operand[i], for those of `most` words that the
+ * vector has. */
+#define UNISONO_COMBINE_MOST(most, expression)         \
+  uint64_t* const result = &target->data[first];       \
+  const uint64_t* const operand = &other->data[first]; \
+  for (uint32_t i = 0; i < (most); ++i) {              \
+    if (first + i >= words) break;                     \
+    const uint64_t a = result[i];                      \
+    const uint64_t b = operand[i];                     \
+    result[i] = (expression);                          \
+  }                                                    \
+  return 0
+
+#define UNISONO_COMBINE(expression) UNISONO_COMBINE_MOST(UNISONO_AT_ONCE, expression)
+
+#define UNISONO_COMBINE_ROW(row, expression) \
+  case row: {                                \
+    UNISONO_COMBINE(expression);             \
   }
 
-UNISONO_SEVERAL_WORDS(add_float64_words, unisono_float64_add(a, b))
-UNISONO_SEVERAL_WORDS(add_float32_words, UNISONO_HALVES(unisono_float32_add))
+#define UNISONO_COMBINE_SHORT(row, expression)               \
+  case row: {                                                \
+    UNISONO_COMBINE_MOST(UNISONO_SHORT_AT_ONCE, expression); \
+  }
 
-/* The same for all words; those that do not fill a call, one by one. */
-#define UNISONO_EACH_WORD_BY(row, several, expression)             \
-  case row:                                                        \
-    for (i = 0; i < UNISONO_NIC_WORDS_MAX; i += UNISONO_AT_ONCE) { \
-      if (i + UNISONO_AT_ONCE > words) break;                      \
-      several(target, other, i);                                   \
-    }                                                              \
-    for (; i < UNISONO_NIC_WORDS_MAX; ++i) {                       \
-      if (i >= words) break;                                       \
-      const uint64_t a = target->data[i];                          \
-      const uint64_t b = other->data[i];                           \
-      target->data[i] = (expression);                              \
-    }                                                              \
-    return 0
+/* Sums of floating-point numbers are inlined into their loop: a call for each word would take much
+ * of their time. */
+UNISONO_SOME_WORDS(add_float64) {
+  if (UNISONO_IS_OUTSIDE(UNISONO_AT_ONCE)) return 0;
+  const uint32_t words = target->words;
+  UNISONO_COMBINE(unisono_float64_add(a, b));
+}
+
+UNISONO_SOME_WORDS(add_float32) {
+  if (UNISONO_IS_OUTSIDE(UNISONO_AT_ONCE)) return 0;
+  const uint32_t words = target->words;
+  UNISONO_COMBINE(UNISONO_HALVES(unisono_float32_add));
+}
 
 /* Rows that differ in the width of elements and little else share a loop. Their parameters are
  * hidden from the verifier, which would otherwise follow the loop for each of them. */
@@ -145,15 +145,6 @@ struct lanes {
   uint32_t bits;
 };
 
-#define UNISONO_EACH_LANES(expression)          \
-  for (i = 0; i < UNISONO_NIC_WORDS_MAX; ++i) { \
-    if (i >= words) break;                      \
-    const uint64_t a = target->data[i];         \
-    const uint64_t b = other->data[i];          \
-    target->data[i] = (expression);             \
-  }                                             \
-  return 0
-
 /* Rows come in groups by width, in this order: 64, 32, 16, 8. */
 UNISONO_INLINE uint32_t width_of(uint32_t row, uint32_t first) {
   return 64U >> ((row - first) & 3);
@@ -165,19 +156,16 @@ UNISONO_INLINE struct lanes lanes_of(uint32_t bits) {
   return lanes;
 }
 
-UNISONO_GLOBAL int add_lanes(struct unisono_nic_block* target,
-                             const struct unisono_nic_block* other) {
-  if (!target || !other) return 0;
+UNISONO_SOME_WORDS(add_lanes) {
+  if (UNISONO_IS_OUTSIDE(UNISONO_AT_ONCE)) return 0;
   const uint32_t words = target->words;
   const uint32_t row = target->combine & UNISONO_NIC_COMBINE_MASK;
   const struct lanes lanes = lanes_of(row == UNISONO_NIC_SUM_INT8 ? 8 : 16);
-  uint32_t i;
-  UNISONO_EACH_LANES(unisono_lanes_add(a, b, lanes.high));
+  UNISONO_COMBINE(unisono_lanes_add(a, b, lanes.high));
 }
 
-UNISONO_GLOBAL int find_extremes(struct unisono_nic_block* target,
-                                 const struct unisono_nic_block* other) {
-  if (!target || !other) return 0;
+UNISONO_SOME_WORDS(find_extremes) {
+  if (UNISONO_IS_OUTSIDE(UNISONO_AT_ONCE)) return 0;
   const uint32_t words = target->words;
   const uint32_t row = target->combine & UNISONO_NIC_COMBINE_MASK;
   const int greatest = row >= UNISONO_NIC_MAX_INT16;
@@ -185,14 +173,15 @@ UNISONO_GLOBAL int find_extremes(struct unisono_nic_block* target,
   struct lanes lanes = lanes_of((kind & 1) != 0 ? 8 : 16);
   lanes.flip = unisono_soft_opaque(kind < 2 ? lanes.high : 0);
   lanes.greatest = unisono_soft_opaque(-(uint64_t)(greatest != 0));
-  uint32_t i;
-  UNISONO_EACH_LANES(
-      unisono_lanes_extreme(a, b, lanes.high, lanes.bits, lanes.flip, lanes.greatest));
+  UNISONO_COMBINE(unisono_lanes_extreme(a, b, lanes.high, lanes.bits, lanes.flip, lanes.greatest));
 }
 
-UNISONO_GLOBAL int combine_truths(struct unisono_nic_block* target,
-                                  const struct unisono_nic_block* other) {
-  if (!target || !other) return 0;
+UNISONO_INLINE uint64_t combine_truth(uint64_t a, uint64_t b, const struct lanes* lanes) {
+  return (a & b & lanes->both) | ((a | b) & lanes->either) | ((a ^ b) & lanes->one);
+}
+
+UNISONO_SOME_WORDS(combine_truths) {
+  if (UNISONO_IS_OUTSIDE(UNISONO_AT_ONCE)) return 0;
   const uint32_t words = target->words;
   const uint32_t row = target->combine & UNISONO_NIC_COMBINE_MASK;
   const uint32_t kind = (row - UNISONO_NIC_BOTH_INT64) >> 2;
@@ -200,14 +189,8 @@ UNISONO_GLOBAL int combine_truths(struct unisono_nic_block* target,
   lanes.both = unisono_soft_opaque(-(uint64_t)(kind == 0));
   lanes.either = unisono_soft_opaque(-(uint64_t)(kind == 1));
   lanes.one = unisono_soft_opaque(-(uint64_t)(kind == 2));
-  uint32_t i;
-  for (i = 0; i < UNISONO_NIC_WORDS_MAX; ++i) {
-    if (i >= words) break;
-    const uint64_t a = unisono_lanes_truth(target->data[i], lanes.high, lanes.bits);
-    const uint64_t b = unisono_lanes_truth(other->data[i], lanes.high, lanes.bits);
-    target->data[i] = (a & b & lanes.both) | ((a | b) & lanes.either) | ((a ^ b) & lanes.one);
-  }
-  return 0;
+  UNISONO_COMBINE(combine_truth(unisono_lanes_truth(a, lanes.high, lanes.bits),
+                                unisono_lanes_truth(b, lanes.high, lanes.bits), &lanes));
 }
 
 UNISONO_GLOBAL uint64_t multiply_int8(uint64_t a, uint64_t b) {
@@ -221,65 +204,102 @@ UNISONO_GLOBAL uint64_t multiply_float32_pair(uint64_t a, uint64_t b) {
   return UNISONO_HALVES(multiply_float32);
 }
 
-/* Floating-point rows that have no loops for several words. */
-UNISONO_GLOBAL int combine_soft(struct unisono_nic_block* target,
-                                const struct unisono_nic_block* other) {
-  if (!target || !other) return 0;
+/* Products, and what else has a function for a word. */
+UNISONO_SOME_WORDS(combine_soft) {
+  if (UNISONO_IS_OUTSIDE(UNISONO_AT_ONCE)) return 0;
   const uint32_t words = target->words;
-  uint32_t i;
   switch (target->combine & UNISONO_NIC_COMBINE_MASK) {
-    UNISONO_EACH_WORD(UNISONO_NIC_SUM_FLOAT16, four_float16_add(a, b));
-    UNISONO_EACH_WORD(UNISONO_NIC_SUM_BFLOAT16, four_bfloat16_add(a, b));
-    UNISONO_EACH_WORD(UNISONO_NIC_MIN_FLOAT16, four_float16_min(a, b));
-    UNISONO_EACH_WORD(UNISONO_NIC_MIN_BFLOAT16, four_bfloat16_min(a, b));
-    UNISONO_EACH_WORD(UNISONO_NIC_MAX_FLOAT16, four_float16_max(a, b));
-    UNISONO_EACH_WORD(UNISONO_NIC_MAX_BFLOAT16, four_bfloat16_max(a, b));
-    UNISONO_EACH_WORD(UNISONO_NIC_PRODUCT_FLOAT64, multiply_float64(a, b));
-    UNISONO_EACH_WORD(UNISONO_NIC_PRODUCT_FLOAT32, multiply_float32_pair(a, b));
-    UNISONO_EACH_WORD(UNISONO_NIC_PRODUCT_FLOAT16, four_float16_multiply(a, b));
-    UNISONO_EACH_WORD(UNISONO_NIC_PRODUCT_BFLOAT16, four_bfloat16_multiply(a, b));
-    UNISONO_EACH_WORD(UNISONO_NIC_PRODUCT_INT64, a * b);
-    UNISONO_EACH_WORD(UNISONO_NIC_PRODUCT_INT32, UNISONO_HALVES(MULTIPLY_INT32));
-    UNISONO_EACH_WORD(UNISONO_NIC_PRODUCT_INT16, multiply_int16(a, b));
-    UNISONO_EACH_WORD(UNISONO_NIC_PRODUCT_INT8, multiply_int8(a, b));
+    UNISONO_COMBINE_ROW(UNISONO_NIC_SUM_FLOAT16, four_float16_add(a, b))
+    UNISONO_COMBINE_ROW(UNISONO_NIC_SUM_BFLOAT16, four_bfloat16_add(a, b))
+    UNISONO_COMBINE_ROW(UNISONO_NIC_MIN_FLOAT16, four_float16_min(a, b))
+    UNISONO_COMBINE_ROW(UNISONO_NIC_MIN_BFLOAT16, four_bfloat16_min(a, b))
+    UNISONO_COMBINE_ROW(UNISONO_NIC_MAX_FLOAT16, four_float16_max(a, b))
+    UNISONO_COMBINE_ROW(UNISONO_NIC_MAX_BFLOAT16, four_bfloat16_max(a, b))
+    UNISONO_COMBINE_ROW(UNISONO_NIC_PRODUCT_FLOAT64, multiply_float64(a, b))
+    UNISONO_COMBINE_ROW(UNISONO_NIC_PRODUCT_FLOAT32, multiply_float32_pair(a, b))
+    UNISONO_COMBINE_ROW(UNISONO_NIC_PRODUCT_FLOAT16, four_float16_multiply(a, b))
+    UNISONO_COMBINE_ROW(UNISONO_NIC_PRODUCT_BFLOAT16, four_bfloat16_multiply(a, b))
+    UNISONO_COMBINE_ROW(UNISONO_NIC_PRODUCT_INT64, a * b)
+    UNISONO_COMBINE_ROW(UNISONO_NIC_PRODUCT_INT32, UNISONO_HALVES(MULTIPLY_INT32))
+    UNISONO_COMBINE_ROW(UNISONO_NIC_PRODUCT_INT16, multiply_int16(a, b))
+    UNISONO_COMBINE_ROW(UNISONO_NIC_PRODUCT_INT8, multiply_int8(a, b))
+  }
+  return 0;
+}
+
+UNISONO_SOME_WORDS(combine_short) {
+  if (UNISONO_IS_OUTSIDE(UNISONO_SHORT_AT_ONCE)) return 0;
+  const uint32_t words = target->words;
+  switch (target->combine & UNISONO_NIC_COMBINE_MASK) {
+    UNISONO_COMBINE_SHORT(UNISONO_NIC_SUM_INT64, a + b)
+    UNISONO_COMBINE_SHORT(UNISONO_NIC_SUM_INT32, UNISONO_HALVES(ADD_INT32))
+    UNISONO_COMBINE_SHORT(UNISONO_NIC_MIN_INT64, (int64_t)b < (int64_t)a ? b : a)
+    UNISONO_COMBINE_SHORT(UNISONO_NIC_MIN_UINT64, b < a ? b : a)
+    UNISONO_COMBINE_SHORT(UNISONO_NIC_MIN_FLOAT64, min_float64(a, b))
+    UNISONO_COMBINE_SHORT(UNISONO_NIC_MIN_INT32, min_int32_pair(a, b))
+    UNISONO_COMBINE_SHORT(UNISONO_NIC_MIN_UINT32, min_uint32_pair(a, b))
+    UNISONO_COMBINE_SHORT(UNISONO_NIC_MIN_FLOAT32, min_float32_pair(a, b))
+    UNISONO_COMBINE_SHORT(UNISONO_NIC_MAX_INT64, (int64_t)a < (int64_t)b ? b : a)
+    UNISONO_COMBINE_SHORT(UNISONO_NIC_MAX_UINT64, a < b ? b : a)
+    UNISONO_COMBINE_SHORT(UNISONO_NIC_MAX_FLOAT64, max_float64(a, b))
+    UNISONO_COMBINE_SHORT(UNISONO_NIC_MAX_INT32, max_int32_pair(a, b))
+    UNISONO_COMBINE_SHORT(UNISONO_NIC_MAX_UINT32, max_uint32_pair(a, b))
+    UNISONO_COMBINE_SHORT(UNISONO_NIC_MAX_FLOAT32, max_float32_pair(a, b))
+    UNISONO_COMBINE_SHORT(UNISONO_NIC_AND, a & b)
+    UNISONO_COMBINE_SHORT(UNISONO_NIC_OR, a | b)
+    UNISONO_COMBINE_SHORT(UNISONO_NIC_XOR, a ^ b)
+  }
+  return 0;
+}
+
+struct two_blocks {
+  struct unisono_nic_block* target;
+  const struct unisono_nic_block* other;
+};
+
+static long combine_short_words(uint32_t turn, struct two_blocks* blocks) {
+  combine_short(blocks->target, blocks->other, turn * UNISONO_SHORT_AT_ONCE);
+  return 0;
+}
+
+static long combine_long_words(uint32_t turn, struct two_blocks* blocks) {
+  struct unisono_nic_block* target = blocks->target;
+  const struct unisono_nic_block* other = blocks->other;
+  const uint32_t row = target->combine & UNISONO_NIC_COMBINE_MASK;
+  const uint32_t first = turn * UNISONO_AT_ONCE;
+  if (row >= UNISONO_NIC_BOTH_INT64) {
+    combine_truths(target, other, first);
+  } else if (row == UNISONO_NIC_SUM_FLOAT64) {
+    add_float64(target, other, first);
+  } else if (row == UNISONO_NIC_SUM_FLOAT32) {
+    add_float32(target, other, first);
+  } else if (row == UNISONO_NIC_SUM_INT16 || row == UNISONO_NIC_SUM_INT8) {
+    add_lanes(target, other, first);
+  } else if ((row >= UNISONO_NIC_MIN_INT16 && row <= UNISONO_NIC_MIN_UINT8) ||
+             (row >= UNISONO_NIC_MAX_INT16 && row <= UNISONO_NIC_MAX_UINT8)) {
+    find_extremes(target, other, first);
+  } else {
+    combine_soft(target, other, first);
   }
   return 0;
 }
 
 /* target = target op other. Both are for the same operation: combine and words agree. */
-UNISONO_GLOBAL int combine_blocks(struct unisono_nic_block* target,
-                                  const struct unisono_nic_block* other) {
-  if (!target || !other) return 0;
+UNISONO_INLINE void combine_blocks(struct unisono_nic_block* target,
+                                   const struct unisono_nic_block* other) {
+  struct two_blocks blocks = {.target = target, .other = other};
   const uint32_t words = target->words;
   const uint32_t row = target->combine & UNISONO_NIC_COMBINE_MASK;
-  uint32_t i;
-  if (row >= UNISONO_NIC_BOTH_INT64) return combine_truths(target, other);
-  if (row == UNISONO_NIC_SUM_INT16 || row == UNISONO_NIC_SUM_INT8) return add_lanes(target, other);
-  if ((row >= UNISONO_NIC_MIN_INT16 && row <= UNISONO_NIC_MIN_UINT8) ||
-      (row >= UNISONO_NIC_MAX_INT16 && row <= UNISONO_NIC_MAX_UINT8)) {
-    return find_extremes(target, other);
+  const int is_short =
+      row <= UNISONO_NIC_XOR && row != UNISONO_NIC_SUM_FLOAT64 && row != UNISONO_NIC_SUM_FLOAT32;
+  const uint32_t at_once = is_short ? UNISONO_SHORT_AT_ONCE : UNISONO_AT_ONCE;
+  /* Most vectors are short, and for one call a loop would cost more than the call. */
+  if (words <= at_once) {
+    is_short ? combine_short_words(0, &blocks) : combine_long_words(0, &blocks);
+  } else if (is_short) {
+    bpf_loop((words + UNISONO_SHORT_AT_ONCE - 1) / UNISONO_SHORT_AT_ONCE, combine_short_words,
+             &blocks, 0);
+  } else {
+    bpf_loop((words + UNISONO_AT_ONCE - 1) / UNISONO_AT_ONCE, combine_long_words, &blocks, 0);
   }
-  if (row > UNISONO_NIC_XOR) return combine_soft(target, other);
-  switch (row) {
-    UNISONO_EACH_WORD(UNISONO_NIC_SUM_INT64, a + b);
-    UNISONO_EACH_WORD(UNISONO_NIC_SUM_INT32, UNISONO_HALVES(ADD_INT32));
-    UNISONO_EACH_WORD_BY(UNISONO_NIC_SUM_FLOAT64, add_float64_words, add_float64(a, b));
-    UNISONO_EACH_WORD_BY(UNISONO_NIC_SUM_FLOAT32, add_float32_words, UNISONO_HALVES(add_float32));
-    UNISONO_EACH_WORD(UNISONO_NIC_MIN_INT64, (int64_t)b < (int64_t)a ? b : a);
-    UNISONO_EACH_WORD(UNISONO_NIC_MIN_UINT64, b < a ? b : a);
-    UNISONO_EACH_WORD(UNISONO_NIC_MIN_FLOAT64, min_float64(a, b));
-    UNISONO_EACH_WORD(UNISONO_NIC_MIN_INT32, min_int32_pair(a, b));
-    UNISONO_EACH_WORD(UNISONO_NIC_MIN_UINT32, min_uint32_pair(a, b));
-    UNISONO_EACH_WORD(UNISONO_NIC_MIN_FLOAT32, min_float32_pair(a, b));
-    UNISONO_EACH_WORD(UNISONO_NIC_MAX_INT64, (int64_t)a < (int64_t)b ? b : a);
-    UNISONO_EACH_WORD(UNISONO_NIC_MAX_UINT64, a < b ? b : a);
-    UNISONO_EACH_WORD(UNISONO_NIC_MAX_FLOAT64, max_float64(a, b));
-    UNISONO_EACH_WORD(UNISONO_NIC_MAX_INT32, max_int32_pair(a, b));
-    UNISONO_EACH_WORD(UNISONO_NIC_MAX_UINT32, max_uint32_pair(a, b));
-    UNISONO_EACH_WORD(UNISONO_NIC_MAX_FLOAT32, max_float32_pair(a, b));
-    UNISONO_EACH_WORD(UNISONO_NIC_AND, a & b);
-    UNISONO_EACH_WORD(UNISONO_NIC_OR, a | b);
-    UNISONO_EACH_WORD(UNISONO_NIC_XOR, a ^ b);
-  }
-  return 0;
 }

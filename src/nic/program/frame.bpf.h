@@ -77,10 +77,13 @@ UNISONO_INLINE int is_whole(const struct unisono_packet* packet, const void* end
          (const void*)(packet + 1) + packet->length <= end;
 }
 
-/* Whether the tag fits; also refuses a frame that is shorter than its packet says. */
-UNISONO_INLINE int is_genuine(const struct unisono_packet* packet, const void* end,
-                              const struct unisono_nic_row* row) {
+/* The tag that the packet in the frame should have. 0: the frame is shorter than its packet says.
+ */
+UNISONO_INLINE int find_tag(const void* data, const void* end, const struct unisono_nic_row* row,
+                            uint64_t* tag) {
+  const struct unisono_packet* packet = data + UNISONO_NIC_HEADS;
   const uint64_t* payload = (const uint64_t*)(packet + 1);
+  if ((const void*)payload > end) return 0;
   const uint32_t words = packet->length / 8;
   struct unisono_siphash_state hash = unisono_siphash_start(&row->key);
   unisono_siphash_header(&hash, packet);
@@ -89,19 +92,74 @@ UNISONO_INLINE int is_genuine(const struct unisono_packet* packet, const void* e
     if ((const void*)(payload + i + 1) > end) return 0;
     unisono_siphash_word(&hash, payload[i]);
   }
-  return unisono_tag_equal(unisono_siphash_end(&hash, 0, UNISONO_PACKET_BYTES - 8 + words * 8),
-                           packet->tag);
+  *tag = unisono_siphash_end(&hash, 0, UNISONO_PACKET_BYTES - 8 + words * 8);
+  return 1;
 }
 
-/* Copies the packet's vector to the block. Its length has been checked by is_genuine. */
-UNISONO_INLINE void copy_in(struct unisono_nic_block* block, const struct unisono_packet* packet,
-                            const void* end) {
-  const uint64_t* payload = (const uint64_t*)(packet + 1);
-  const uint32_t words = packet->length / 8;
-  for (uint32_t i = 0; i < UNISONO_NIC_WORDS_MAX; ++i) {
-    if (i >= words || (const void*)(payload + i + 1) > end) break;
-    block->data[i] = payload[i];
+/* The verifier follows the loop over all words turn by turn, and looks at a global function once.
+ * So all tags of a program are found by one, that of its kind of frames. */
+UNISONO_GLOBAL int find_tag_received(struct xdp_md* context, const struct unisono_nic_row* row,
+                                     uint64_t* tag) {
+  if (!row || !tag) return 0;
+  return find_tag((void*)(long)context->data, (void*)(long)context->data_end, row, tag);
+}
+
+UNISONO_GLOBAL int find_tag_leaving(struct __sk_buff* frame, const struct unisono_nic_row* row,
+                                    uint64_t* tag) {
+  if (!row || !tag) return 0;
+  return find_tag((void*)(long)frame->data, (void*)(long)frame->data_end, row, tag);
+}
+
+/* Whether the tag of the packet in the received frame fits. */
+UNISONO_INLINE int received_is_genuine(struct xdp_md* context, const struct unisono_packet* packet,
+                                       const struct unisono_nic_row* row) {
+  uint64_t tag = 0;
+  return find_tag_received(context, row, &tag) && unisono_tag_equal(tag, packet->tag);
+}
+
+UNISONO_INLINE int leaving_is_genuine(struct __sk_buff* frame, const struct unisono_packet* packet,
+                                      const struct unisono_nic_row* row) {
+  uint64_t tag = 0;
+  return find_tag_leaving(frame, row, &tag) && unisono_tag_equal(tag, packet->tag);
+}
+
+/* Writes the tag over all that the frame has. */
+UNISONO_INLINE int seal_received(struct xdp_md* context, const struct unisono_nic_row* row) {
+  uint64_t tag = 0;
+  if (!find_tag_received(context, row, &tag)) return 0;
+  struct unisono_packet* packet = (void*)(long)context->data + UNISONO_NIC_HEADS;
+  if ((void*)(packet + 1) > (void*)(long)context->data_end) return 0;
+  packet->tag = tag;
+  return 1;
+}
+
+UNISONO_INLINE int seal_leaving(struct __sk_buff* frame, const struct unisono_nic_row* row) {
+  uint64_t tag = 0;
+  if (!find_tag_leaving(frame, row, &tag)) return 0;
+  struct unisono_packet* packet = (void*)(long)frame->data + UNISONO_NIC_HEADS;
+  if ((void*)(packet + 1) > (void*)(long)frame->data_end) return 0;
+  packet->tag = tag;
+  return 1;
+}
+
+/* Copies words between a frame and memory; `in_frame` is that of the two which is in the frame. One
+ * comparison with its end is for several words. 0: the frame ends before. */
+UNISONO_INLINE int copy_words(uint64_t* to, const uint64_t* from, const uint64_t* in_frame,
+                              const void* end, uint32_t words) {
+  uint32_t i = 0;
+  for (; i < UNISONO_NIC_WORDS_MAX; i += UNISONO_AT_ONCE) {
+    if (i + UNISONO_AT_ONCE > words) break;
+    if ((const void*)(in_frame + i + UNISONO_AT_ONCE) > end) return 0;
+    _Pragma("clang loop unroll(full)") for (uint32_t j = 0; j < UNISONO_AT_ONCE; ++j) {
+      to[i + j] = from[i + j];
+    }
   }
+  for (; i < UNISONO_NIC_WORDS_MAX; ++i) {
+    if (i >= words) break;
+    if ((const void*)(in_frame + i + 1) > end) return 0;
+    to[i] = from[i];
+  }
+  return 1;
 }
 
 UNISONO_INLINE uint16_t ip_checksum(const struct iphdr* ip) {
@@ -159,8 +217,8 @@ UNISONO_INLINE void write_identity(struct unisono_packet* packet,
   packet->flag = UNISONO_PACKET_NONE;
 }
 
-/* Turns the frame, which has the right length, into one with the block's first words. Each word is
- * read once, so a concurrent change cannot invalidate the tag. */
+/* Turns the frame, which has the right length, into one with the block's first words, all but its
+ * tag. The tag is that of the copied words, so a concurrent change cannot invalidate it. */
 UNISONO_INLINE int write_frame(void* data, void* end, const struct unisono_nic_row* row,
                                const struct unisono_nic_block* block, const struct outgoing* out) {
   const uint32_t words = out->words;
@@ -178,36 +236,16 @@ UNISONO_INLINE int write_frame(void* data, void* end, const struct unisono_nic_r
   packet->position = row->own_slot;
   packet->place = block->combine;
   packet->value = 0;
-  struct unisono_siphash_state hash = unisono_siphash_start(&row->key);
-  unisono_siphash_header(&hash, packet);
-  for (uint32_t i = 0; i < UNISONO_NIC_WORDS_MAX; ++i) {
-    if (i >= words) break;
-    if ((void*)(payload + i + 1) > end) return 0;
-    const uint64_t word = *(const volatile uint64_t*)&block->data[i];
-    payload[i] = word;
-    unisono_siphash_word(&hash, word);
-  }
-  packet->tag = unisono_siphash_end(&hash, 0, UNISONO_PACKET_BYTES - 8 + words * 8);
-  return 1;
+  return copy_words(payload, block->data, payload, end, words);
 }
 
-/* The global functions below are there so that the verifier looks at their loops once. */
-
-/* Whether the tag of the packet in the received frame fits. */
-UNISONO_GLOBAL int received_is_genuine(struct xdp_md* context, const struct unisono_nic_row* row) {
-  void* end = (void*)(long)context->data_end;
-  const struct unisono_packet* packet = (void*)(long)context->data + UNISONO_NIC_HEADS;
-  if (!row || (void*)(packet + 1) > end) return 0;
-  return is_genuine(packet, end, row);
-}
-
-/* Copies the received packet's vector to the block. */
+/* Copies the received packet's vector to the block. Its length has been checked with its tag. */
 UNISONO_GLOBAL int copy_received(struct xdp_md* context, struct unisono_nic_block* block) {
   void* end = (void*)(long)context->data_end;
   const struct unisono_packet* packet = (void*)(long)context->data + UNISONO_NIC_HEADS;
   if (!block || (void*)(packet + 1) > end) return 0;
-  copy_in(block, packet, end);
-  return 0;
+  const uint64_t* payload = (const uint64_t*)(packet + 1);
+  return copy_words(block->data, payload, payload, end, packet->length / 8);
 }
 
 /* Turns the received frame into one with the block's contents, of its length. */
@@ -218,7 +256,8 @@ UNISONO_GLOBAL int rewrite_received(struct xdp_md* context, const struct unisono
   const int excess =
       (int)bpf_xdp_get_buff_len(context) - (int)(UNISONO_NIC_PAYLOAD + out->words * 8);
   if (excess != 0 && bpf_xdp_adjust_tail(context, -excess) != 0) return 0;
-  return write_frame((void*)(long)context->data, (void*)(long)context->data_end, row, block, out);
+  return write_frame((void*)(long)context->data, (void*)(long)context->data_end, row, block, out) &&
+         seal_received(context, row);
 }
 
 /* The same for an outgoing frame, which has its length. */
@@ -226,7 +265,8 @@ UNISONO_GLOBAL int rewrite_leaving(struct __sk_buff* frame, const struct unisono
                                    const struct unisono_nic_block* block,
                                    const struct outgoing* out) {
   if (!row || !block || !out) return 0;
-  return write_frame((void*)(long)frame->data, (void*)(long)frame->data_end, row, block, out);
+  return write_frame((void*)(long)frame->data, (void*)(long)frame->data_end, row, block, out) &&
+         seal_leaving(frame, row);
 }
 
 /* Makes the frame as long as `out` needs it. */

@@ -80,13 +80,11 @@ UNISONO_INLINE struct joined about_take(const struct unisono_nic_row* row, uint3
   return out;
 }
 
-/* Writes addresses and header, and the tag over the payload. */
+/* Writes addresses and header, all but the tag. */
 UNISONO_INLINE int write_joined(void* data, void* end, const struct unisono_nic_row* row,
                                 const struct joined* out) {
-  const uint32_t words = out->words;
   struct unisono_packet* packet = data + UNISONO_NIC_HEADS;
-  uint64_t* payload = (uint64_t*)(packet + 1);
-  if ((void*)payload > end) return 0;
+  if ((void*)(packet + 1) > end) return 0;
   write_addresses(data, row, out->target == row->rank ? &row->own : address_of(row, out->target),
                   out->room * 8);
   write_identity(packet, row);
@@ -95,18 +93,10 @@ UNISONO_INLINE int write_joined(void* data, void* end, const struct unisono_nic_
   packet->target = out->target;
   packet->origin = row->rank;
   packet->hop = out->hop;
-  packet->length = words * 8;
+  packet->length = out->words * 8;
   packet->position = out->position;
   packet->place = UNISONO_PACKET_NONE;
   packet->value = out->value;
-  struct unisono_siphash_state hash = unisono_siphash_start(&row->key);
-  unisono_siphash_header(&hash, packet);
-  for (uint32_t i = 0; i < UNISONO_NIC_WORDS_MAX; ++i) {
-    if (i >= words) break;
-    if ((void*)(payload + i + 1) > end) return 0;
-    unisono_siphash_word(&hash, payload[i]);
-  }
-  packet->tag = unisono_siphash_end(&hash, 0, UNISONO_PACKET_BYTES - 8 + words * 8);
   return 1;
 }
 
@@ -159,13 +149,15 @@ UNISONO_GLOBAL int take_out_block(struct xdp_md* context, struct unisono_nic_blo
 UNISONO_GLOBAL int finish_received(struct xdp_md* context, const struct unisono_nic_row* row,
                                    const struct joined* out) {
   if (!row || !out) return 0;
-  return write_joined((void*)(long)context->data, (void*)(long)context->data_end, row, out);
+  return write_joined((void*)(long)context->data, (void*)(long)context->data_end, row, out) &&
+         seal_received(context, row);
 }
 
 UNISONO_GLOBAL int finish_leaving(struct __sk_buff* frame, const struct unisono_nic_row* row,
                                   const struct joined* out) {
   if (!row || !out) return 0;
-  return write_joined((void*)(long)frame->data, (void*)(long)frame->data_end, row, out);
+  return write_joined((void*)(long)frame->data, (void*)(long)frame->data_end, row, out) &&
+         seal_leaving(frame, row);
 }
 
 /* Iterates over the blocks of a message, origin by origin. */

@@ -292,7 +292,7 @@ UNISONO_INLINE int receive(struct xdp_md* context) {
   if (!row || !is_addressed(data, row)) return count(UNISONO_NIC_OTHERS_FRAME, XDP_PASS);
   if (!is_whole(packet, end)) return count(UNISONO_NIC_SHORT, XDP_DROP);
   if (is_to_be_lost(row)) return count(UNISONO_NIC_LOST, XDP_DROP);
-  if (!received_is_genuine(context, row)) return count(UNISONO_NIC_BAD_TAG, XDP_DROP);
+  if (!received_is_genuine(context, packet, row)) return count(UNISONO_NIC_BAD_TAG, XDP_DROP);
   if (!fits(row, packet->kind)) return count(UNISONO_NIC_BAD_SENDER, XDP_DROP);
   if (packet->kind == UNISONO_NIC_BLOCKS) return take_blocks(context, packet, row);
   if (packet->kind == UNISONO_NIC_ASK_BLOCKS) return answer_for_blocks(context, packet, row);
@@ -391,7 +391,7 @@ UNISONO_INLINE int spread_received(struct __sk_buff* frame) {
   if (!row || row->rank != packet->sender || !is_to_oneself(data, row) || !is_whole(packet, end)) {
     return TCX_NEXT;
   }
-  if (!is_genuine(packet, end, row)) return count(UNISONO_NIC_BAD_TAG, TCX_DROP);
+  if (!leaving_is_genuine(frame, packet, row)) return count(UNISONO_NIC_BAD_TAG, TCX_DROP);
   if (packet->kind == UNISONO_NIC_ASK_GIVE) {
     return spread_question(frame, row, packet->sequence, packet->length / 8);
   }

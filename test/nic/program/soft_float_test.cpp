@@ -115,7 +115,7 @@ TEST_F(SoftFloatInTheKernel, TheProgramIsFarFromTheLimitsOfTheVerifier) {
     std::printf("[   COST   ] program %d: %u steps of the verifier, %u instructions, %u bytes\n",
                 static_cast<int>(entry), facts.verified_instructions, facts.instructions,
                 facts.machine_bytes);
-    EXPECT_LT(facts.verified_instructions, 300'000U);
+    EXPECT_LT(facts.verified_instructions, 100'000U);
     EXPECT_GT(facts.machine_bytes, 0U) << "the kernel interprets the program";
   }
   std::printf("[   COST   ] all loaded in %.1f ms\n",
