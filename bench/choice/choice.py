@@ -35,8 +35,8 @@ file. The same command again goes on there, until all is measured and the figure
 With --finals, the choices and so many of the best candidates of each cell are measured again, and
 only the figures of this second round count.
 
-With --learn, each repetition also measures the library after it has learned for so many calls
-(UNISONO_LEARN). Its regret is over the best of all figures of the cell, its own included.
+With --learn, the library is a candidate more of each cell, after it has learned for so many calls
+(UNISONO_LEARN). The other candidates have as many calls before they are measured.
 """
 
 import argparse
@@ -71,6 +71,7 @@ MOST_REPETITIONS = 12
 STEPS = [(16384, 64), (1024, 16), (0, 4)]
 FLOAT32_BYTES = 4
 NIC_PATH = "the NIC path"
+LEARNED = "after learning"
 NIC_COLLECTIVES = ["barrier", "broadcast", "reduce", "allreduce", "allgather"]
 # The constants up to which the NIC path is taken; a candidate has to be tried beyond.
 NIC_LIMITS = ["nic_broadcast", "nic_real_vector", "nic_gathered", "nic_host_block"]
@@ -118,7 +119,8 @@ def explain(arguments, collective, shape, size, machine):
     """What the library would do, and the candidates, cheapest first."""
     command = [arguments.unisono, "explain", collective, "-n", shape.ranks, "--format", "json"]
     if shape.hosts:
-        command += ["--hosts", shape.layout, "--multicast"]
+        # They are network namespaces of this machine.
+        command += ["--hosts", shape.layout, "--multicast", "--shared-cores", os.cpu_count()]
     if machine:
         command += ["--machine", machine]
     if collective != "barrier":
@@ -186,6 +188,8 @@ def cell_of(arguments, collective, shape, size):
         names += [name for name in candidates_of(other, arguments.most, shape) if name not in names]
     if shape.has_nic and collective in NIC_COLLECTIVES:
         names.append(NIC_PATH)
+    if arguments.learn:
+        names.append(LEARNED)
     return {
         "collective": collective, "ranks": shape.ranks, "size": size, "shape": shape.text,
         "engine": explanation["engine"],
@@ -233,7 +237,7 @@ def rules_for(places):
     rules = {}
     for (size, collective), (_, name) in places.items():
         span = "" if collective == "barrier" else f"@{size}-{size + 1}"
-        if name != NIC_PATH:
+        if name not in (NIC_PATH, LEARNED):
             rules.setdefault(collective, []).append(name + span)
     return "|".join(f"{collective}:{';'.join(each)}" for collective, each in rules.items())
 
@@ -257,7 +261,6 @@ class Measured:
         self.methods = METHODS if arguments.method == "both" else [arguments.method]
         self.times = {}
         self.first_round = {}
-        self.learned = {}
 
     def results(self, runner, words, settings, more=()):
         words = [*words, "--format", "json", "--method", self.arguments.method,
@@ -272,6 +275,8 @@ class Measured:
 
     def name_of(self, result, wanted):
         """What a cell took, in full where the report has it cut."""
+        if wanted == LEARNED:
+            return LEARNED
         name = NIC_PATH if result["engine"] == "nic" else result["algorithm"]
         return wanted if wanted and wanted[:REPORTED] == name else name
 
@@ -317,7 +322,11 @@ class Measured:
             progress(f"choice.py: {self.shape.text}, {note} repetition {repetition + 1}, {name}")
             places = places_of(cells, repetition)
             settings = {"UNISONO_ALGORITHM": rules_for(places)} | self.candidate_settings()
-            times = self.job(runner, [note, repetition, name], places, settings)
+            more = []
+            if self.arguments.learn:
+                settings["UNISONO_LEARN"] = "on"
+                more = ["--warmup", self.arguments.learn]
+            times = self.job(runner, [note, repetition, name], places, settings, more)
             if times is None:
                 return False
             for collective, size, candidate, method, us in times:
@@ -330,16 +339,6 @@ class Measured:
         for collective in dict.fromkeys(cell["collective"] for cell in self.cells):
             yield collective, {(cell["size"], collective): (cell, None) for cell in self.cells
                                if cell["collective"] == collective}
-
-    def measure_learned(self, runner, note, repetition):
-        for name, places in self.usual_places():
-            times = self.job(runner, ["learned", note, repetition, name], places,
-                             {"UNISONO_LEARN": "on"}, ["--warmup", self.arguments.learn])
-            if times is None:
-                return False
-            for collective, size, _name, method, us in times:
-                self.learned.setdefault((collective, size, method), []).append(us)
-        return True
 
     def find_choices(self, runner):
         """What a job without overrides takes, where explain does not know it."""
@@ -367,27 +366,24 @@ class Measured:
             times = self.times_of(cell, method)
             if times:
                 names |= dict.fromkeys(best_of(times)[:self.arguments.finals])
-            names |= dict.fromkeys(each for each in cell["chosen"].values() if each in times)
+            chosen = [*cell["chosen"].values(), LEARNED]
+            names |= dict.fromkeys(each for each in chosen if each in times)
         return {**cell, "candidates": {name: cell["candidates"][name] for name in names}}
 
     def measure(self, runner):
         """Whether all is measured. runner() is the shape's, which starts when it is needed."""
         if self.shape.has_nic and not self.find_choices(runner):
             return False
-        if not self.measure_round(runner, "first", self.arguments.repeat,
-                                  self.arguments.learn and not self.arguments.finals):
+        if not self.measure_round(runner, "first", self.arguments.repeat):
             return False
         if self.arguments.finals:
             self.cells = [self.finalist(cell) for cell in self.cells]
             self.first_round, self.times = self.times, {}
-            return self.measure_round(runner, "finals", self.arguments.finals_repeat,
-                                      self.arguments.learn)
+            return self.measure_round(runner, "finals", self.arguments.finals_repeat)
         return True
 
-    def measure_round(self, runner, note, repetitions, learns):
-        return all(self.measure_all(runner, repetition, note)
-                   and (not learns or self.measure_learned(runner, note, repetition))
-                   for repetition in range(repetitions))
+    def measure_round(self, runner, note, repetitions):
+        return all(self.measure_all(runner, repetition, note) for repetition in range(repetitions))
 
     def judged(self, cell, method):
         """The cell with its times and regrets; None without a time of each choice."""
@@ -403,10 +399,9 @@ class Measured:
         best = best_of(times)[0]
         regret = {by: regret_of(times, cell["chosen"][by]) for by in CHOICES}
         over_luckiest = {by: regret_over_luckiest(times, cell["chosen"][by]) for by in CHOICES}
-        if key in self.learned:
-            learned = min(self.learned[key])
-            least = min(min(each.values()) for each in times.values())
-            over_luckiest["learned"] = regret["learned"] = max(1.0, learned / least)
+        if LEARNED in times:
+            regret["learned"] = regret_of(times, LEARNED)
+            over_luckiest["learned"] = regret_over_luckiest(times, LEARNED)
         return {**cell, "method": method, "candidates": candidates, "best": best,
                 "regret": regret, "over_luckiest": over_luckiest,
                 **({"not_in_finals": others} if others else {})}

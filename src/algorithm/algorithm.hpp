@@ -30,6 +30,9 @@ struct ParameterSpec {
   std::string_view help;
   // Where the values 0 to `high` are choices: how people call them.
   std::span<const std::string_view> names = {};
+  // Parts that follow one another. Each costs its messages, and the more there are, the less a
+  // further one saves. So the time has one minimum over their number.
+  bool is_pieces = false;
 };
 
 inline constexpr int kMaxParameters = 6;

@@ -70,7 +70,8 @@ inline constexpr ParameterSpec kSegments[] = {
      .low = 1,
      .high = kMostPieces,
      .fallback = 8,
-     .help = "parts of the vector that follow one another, none of them empty"}};
+     .help = "parts of the vector that follow one another, none of them empty",
+     .is_pieces = true}};
 
 // Parameters of the rows `two-level`: the algorithm among the leaders of hosts, by default the
 // first, and the trees or the algorithm within hosts.

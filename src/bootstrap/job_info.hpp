@@ -49,6 +49,8 @@ struct JobInfo {
   transport::IpAddress address{};  // this host's, on the network that the job uses
   // Whether multicast is wanted; nullopt: no rank tests whether the network carries it.
   std::optional<base::Toggle> multicast{};
+  // The cores of the machine that all hosts are on; 0: they are not known to be on one.
+  int shared_cores = 0;
   // Whether rank 0 sends its machine file to all; otherwise all have the default machine.
   bool shares_machine = true;
   wire::Key key{};  // of packets. Two jobs have different ones, also with equal UNISONO_JOB_KEYs

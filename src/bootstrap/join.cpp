@@ -144,6 +144,7 @@ Result<JobInfo> Joining::job_info_of(Joined joined) {
   const WelcomeMember& own = welcome.members[static_cast<std::size_t>(job_.rank)];
   const std::uint32_t own_host = own.host;
   info.address = own.endpoint.address;
+  info.shared_cores = static_cast<int>(welcome.shared_cores);
   std::vector<int> hosts;
   for (const WelcomeMember& each : welcome.members) {
     Member member{.pid = static_cast<pid_t>(each.pid)};

@@ -35,6 +35,7 @@ plan::PlanContext plan_context(const Members& members, const SegmentLayout& layo
           .ranks = members.size(),
           .oversubscribed = one_memory && job.cores().are_oversubscribed(),
           .cores = one_memory ? job.cores().count() : 1,
+          .shared_cores = one_memory ? 0 : job.cores().shared_by_hosts(),
           .staged_multicast = can.multicast,
           .multicast = one_memory ? can.multicast : all_in_group,
           .streams = layout.streams,

@@ -43,8 +43,9 @@ void Cores::publish(const Ranks& ranks) {
                              std::memory_order_relaxed);
 }
 
-void Cores::settle(const Ranks& ranks, bool has_network, const base::Settings& settings,
-                   const model::Machine& machine) {
+void Cores::settle(const Ranks& ranks, bool has_network, int shared_by_hosts,
+                   const base::Settings& settings, const model::Machine& machine) {
+  shared_by_hosts_ = shared_by_hosts;
   for (int r = 0; r < ranks.count(); ++r) {
     if (!ranks.hosts().is_here(r)) continue;
     if (r == ranks.own()) place_ = here_.size();

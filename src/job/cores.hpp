@@ -20,12 +20,15 @@ class Cores {
   // Shows the others which cores this rank may use; before it enters.
   void publish(const Ranks& ranks);
   // When all ranks of the host have published theirs. `has_network`: a wait looks at a network.
-  void settle(const Ranks& ranks, bool has_network, const base::Settings& settings,
-              const model::Machine& machine);
+  // `shared_by_hosts`: bootstrap::JobInfo::shared_cores.
+  void settle(const Ranks& ranks, bool has_network, int shared_by_hosts,
+              const base::Settings& settings, const model::Machine& machine);
 
   // More ranks than cores.
   bool are_oversubscribed() const { return oversubscribed_; }
   int count() const { return count_; }
+  // The cores of the machine that all hosts are on; 0: they are not known to be on one.
+  int shared_by_hosts() const { return shared_by_hosts_; }
   // A core for each rank, and one for each agent.
   bool suffice_for_agents() const { return suffice_for_agents_; }
   // The core to which no rank is bound, for this rank's agent; nullopt: it shares the rank's.
@@ -38,7 +41,7 @@ class Cores {
   std::vector<topology::UsableCores> here_;  // by place among the ranks of this host
   std::size_t place_ = 0;
   bool oversubscribed_ = false;
-  int count_ = 1;
+  int count_ = 1, shared_by_hosts_ = 0;
   bool suffice_for_agents_ = false;
   wait::WaitPolicy wait_policy_;
   wait::CoreContention contention_;

@@ -89,7 +89,7 @@ base::Status Job::meet_all(const bootstrap::JobInfo& info,
   UNISONO_ASSIGN(reproducible, agree_on_sums(start_up_, info));
   UNISONO_TRY(agree_on_bulk(start_up_, info, memory_, *machine_));
   UNISONO_ASSIGN(nic_capabilities_, exchange_nic_capabilities(start_up_, nic));
-  cores_.settle(ranks_, network_ != nullptr, settings_, *machine_);
+  cores_.settle(ranks_, network_ != nullptr, info.shared_cores, settings_, *machine_);
   // Then ranks sleep often. All ranks of the host decide alike, and none has rung or slept yet.
   if (cores_.are_oversubscribed()) doorbells_.register_process(true);
   if (ranks_.own() == 0) log_start(info.job);

@@ -23,18 +23,25 @@ bool Costs::crosses_hosts(int a, int b) const {
   return map_.given() ? map_.of(a) != map_.of(b) : work_.apart;
 }
 
-int Costs::host(int rank) const {
+int Costs::core_set(int rank) const {
+  if (hosts_share_cores()) return 0;
   if (map_.given()) return map_.of(rank);
   return work_.apart ? rank : 0;
 }
 
-int Costs::ranks_of(int host) const {
-  if (map_.given()) return static_cast<int>(map_.members(host).size());
+int Costs::cores() const {
+  if (hosts_share_cores()) return work_.shared_cores;
+  return work_.cores > 0 ? work_.cores : machine_->cores_per_host;
+}
+
+int Costs::ranks_of(int set) const {
+  if (hosts_share_cores()) return ranks_;
+  if (map_.given()) return static_cast<int>(map_.members(set).size());
   return work_.apart ? 1 : ranks_;
 }
 
-bool Costs::shares_cores(int host) const {
-  return (map_.given() || !work_.apart) && ranks_of(host) > cores();
+bool Costs::shares_cores(int set) const {
+  return (map_.given() || !work_.apart || hosts_share_cores()) && ranks_of(set) > cores();
 }
 
 const PathParameters& Costs::own_path(std::int64_t bytes) const {

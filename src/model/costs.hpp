@@ -25,6 +25,7 @@ struct Work {
   // Whether the network between hosts carries multicast, if the machine has it.
   bool multicast_between_hosts = true;
   int cores = 0;                   // of a host; 0: those of the machine
+  int shared_cores = 0;            // of several hosts that are on one machine; 0: each has its own
   std::int64_t element_bytes = 0;  // 0: those of the type
 
   std::int64_t bytes_of_element() const {
@@ -73,12 +74,14 @@ class Costs {
 
   // Whether a message between two ranks leaves the host.
   bool crosses_hosts(int a, int b) const;
-  int host(int rank) const;  // 0 .. hosts() - 1
   int hosts() const { return hosts_; }
-  // Whether a host has more ranks than cores: a wait that blocks passes the core on.
-  bool shares_cores(int host) const;
-  int cores() const { return work_.cores > 0 ? work_.cores : machine_->cores_per_host; }
-  int ranks_of(int host) const;
+  // Ranks that run on the same cores: those of a host, or all if the hosts share a machine's.
+  int core_set(int rank) const;  // 0 .. core_sets() - 1
+  int core_sets() const { return hosts_share_cores() ? 1 : hosts_; }
+  // Whether a set has more ranks than cores: a wait that blocks passes the core on.
+  bool shares_cores(int set) const;
+  int cores() const;
+  int ranks_of(int set) const;
   // Whether waiting ranks have their steps done by any rank that is awake.
   bool helps() const { return work_.engine == Engine::helping; }
 
@@ -89,6 +92,7 @@ class Costs {
   Parts hand_over() const;
 
  private:
+  bool hosts_share_cores() const { return work_.shared_cores > 0 && hosts_ > 1; }
   // Between hosts the path between them says what ranks do on their own, too.
   const PathParameters& own_path(std::int64_t bytes) const;
   // The share of the messages that one core writes and another one reads.

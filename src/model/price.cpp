@@ -73,7 +73,9 @@ class Clock {
  public:
   Clock(const Machine& machine, const Work& work, const schedule::Shape& shape)
       : costs_(machine, work, shape) {
-    if (!work.apart) busy_.resize(static_cast<std::size_t>(costs_.hosts()));
+    if (!work.apart || costs_.core_sets() == 1) {
+      busy_.resize(static_cast<std::size_t>(costs_.core_sets()));
+    }
   }
 
   Rank begin(const Schedule& schedule) {
@@ -104,7 +106,7 @@ class Clock {
     begin_again(rank, schedule);
   }
 
-  // The work of each host so far; none where each rank is alone.
+  // The work on each set of cores so far; none where each rank is alone.
   const std::vector<double>& busy() const { return busy_; }
 
   // fill(target, arrival) for each message.
@@ -131,7 +133,7 @@ class Clock {
     const int source = schedule.slots[slot].source;
     const bool blocks = rank.arrivals[slot].ns > rank.now.ns;
     rank.now = later(rank.now, rank.arrivals[slot]);
-    if (blocks && !costs_.helps() && costs_.shares_cores(costs_.host(schedule.rank))) {
+    if (blocks && !costs_.helps() && costs_.shares_cores(costs_.core_set(schedule.rank))) {
       spend(rank, schedule.rank, costs_.hand_over());
     }
     spend(rank, schedule.rank,
@@ -152,16 +154,16 @@ class Clock {
     rank.contents.note_write(op.target);
   }
 
-  // The price, given the rank that ends last and the work of each host.
+  // The price, given the rank that ends last and the work on each set of cores.
   Price finish(const Moment& last, int last_rank, const std::vector<double>& busy,
                std::int64_t segments) const {
     Price price{.ns = last.ns, .parts = last.parts, .last_rank = last_rank};
     double turns = 0;  // of the ranks on each core
-    for (std::size_t host = 0; host < busy.size(); ++host) {
-      const int number = static_cast<int>(host);
+    for (std::size_t set = 0; set < busy.size(); ++set) {
+      const int number = static_cast<int>(set);
       if (!costs_.shares_cores(number)) continue;
       turns = std::max(turns, static_cast<double>(costs_.ranks_of(number)) / costs_.cores());
-      const double shared = last.ns + (busy[host] - last.ns) / costs_.cores();
+      const double shared = last.ns + (busy[set] - last.ns) / costs_.cores();
       if (shared <= price.ns) continue;
       price.parts.hand_over += shared - price.ns;
       price.ns = shared;
@@ -173,14 +175,15 @@ class Clock {
     return price;
   }
 
-  // The time of a host's cores for what one of its ranks has to do; 0 if it has a core of its own.
+  // The time of the shared cores for what one of its ranks has to do; 0 if it has a core of its
+  // own.
   double least_shared_ns(double busy_ns, int rank, std::int64_t segments) const {
-    if (busy_.empty() || !costs_.shares_cores(costs_.host(rank))) return 0;
+    if (busy_.empty() || !costs_.shares_cores(costs_.core_set(rank))) return 0;
     return busy_ns * static_cast<double>(segments) / costs_.cores();
   }
 
-  // A segment in a row of them: `ns` of the slowest rank, `busy` of each host. `turns` of a host
-  // are those of its ranks, less than one for a rank that needs none in each segment.
+  // A segment in a row of them: `ns` of the slowest rank, `busy` and `turns` of each set of cores.
+  // `turns` are those of its ranks, less than one for a rank that needs none in each segment.
   struct InRow {
     double ns = 0;
     std::vector<double> busy, turns;
@@ -188,17 +191,17 @@ class Clock {
   };
   double finish_in_row(const InRow& row) const {
     double ns = row.ns, turns = 0;
-    for (std::size_t host = 0; host < row.busy.size(); ++host) {
-      if (!costs_.shares_cores(static_cast<int>(host))) continue;
-      turns = std::max(turns, row.turns[host] / costs_.cores());
-      const double shared = row.overlaps ? row.busy[host] / costs_.cores()
-                                         : row.ns + (row.busy[host] - row.ns) / costs_.cores();
+    for (std::size_t set = 0; set < row.busy.size(); ++set) {
+      if (!costs_.shares_cores(static_cast<int>(set))) continue;
+      turns = std::max(turns, row.turns[set] / costs_.cores());
+      const double shared = row.overlaps ? row.busy[set] / costs_.cores()
+                                         : row.ns + (row.busy[set] - row.ns) / costs_.cores();
       ns = std::max(ns, shared);
     }
     return costs_.helps() ? ns + turns * costs_.hand_over().hand_over : ns;
   }
 
-  int host(int rank) const { return costs_.host(rank); }
+  int core_set(int rank) const { return costs_.core_set(rank); }
 
  private:
   // The buffers of the caller that others may need are copied to where they can reach them.
@@ -213,7 +216,7 @@ class Clock {
 
   void spend(Rank& rank, int number, const Parts& parts) {
     rank.now += parts;
-    if (!busy_.empty()) busy_[static_cast<std::size_t>(costs_.host(number))] += parts.sum();
+    if (!busy_.empty()) busy_[static_cast<std::size_t>(costs_.core_set(number))] += parts.sum();
   }
 
   // Occupies the rank with a message and its port; when it leaves. Sets flight_.
@@ -250,7 +253,7 @@ class Clock {
   }
 
   Costs costs_;
-  std::vector<double> busy_;  // of each host; none where each rank is alone
+  std::vector<double> busy_;  // of each set of cores; none where each rank is alone
   Parts flight_;              // of the message that left last
 };
 
@@ -322,8 +325,8 @@ class PriceWalk {
       }
       last = walk();
       end = of_segments(end, ranks_[last].now, calls.segments);
-      for (std::size_t host = 0; host < busy.size(); ++host) {
-        busy[host] *= static_cast<double>(calls.segments);
+      for (std::size_t set = 0; set < busy.size(); ++set) {
+        busy[set] *= static_cast<double>(calls.segments);
       }
     }
     Price price = clock_.finish(end, static_cast<int>(last), busy, calls.segments);
@@ -353,14 +356,14 @@ class PriceWalk {
     for (std::size_t r = 0; r < ranks_.size(); ++r) {
       row.ns = std::max(row.ns, (ranks_[r].now.ns - before[r]) / kCallsInRow);
     }
-    for (std::size_t host = 0; host < row.busy.size(); ++host) {
-      row.busy[host] = (row.busy[host] - busy_before[host]) / kCallsInRow;
+    for (std::size_t set = 0; set < row.busy.size(); ++set) {
+      row.busy[set] = (row.busy[set] - busy_before[set]) / kCallsInRow;
     }
     const std::vector<bool> bound = find_bound(set_);
     row.overlaps = std::ranges::find(bound, true) == bound.end();
     row.turns.resize(row.busy.size());
     for (std::size_t r = 0; r < ranks_.size() && !row.turns.empty(); ++r) {
-      row.turns[static_cast<std::size_t>(clock_.host(static_cast<int>(r)))] +=
+      row.turns[static_cast<std::size_t>(clock_.core_set(static_cast<int>(r)))] +=
           bound[r] ? 1.0 : 1.0 / calls.slot_indexes;
     }
     return clock_.finish_in_row(row) * static_cast<double>(calls.segments);
@@ -479,7 +482,7 @@ Price price_of_alike(const Schedule& any, const Machine& machine, const Work& wo
     walk_alike(any, clock, rank);
     end = of_segments(end, rank.now, calls.segments);
   }
-  // Where all ranks are on one host, it has the work of all.
+  // Where all ranks share cores, these have the work of all.
   for (double& each : busy) each *= static_cast<double>(calls.segments) * any.shape.ranks;
   Price price = clock.finish(end, any.rank, busy, calls.segments);
   if (calls.slot_indexes == 0) return price;
@@ -491,8 +494,8 @@ Price price_of_alike(const Schedule& any, const Machine& machine, const Work& wo
   Clock::InRow row{.ns = std::max(rank.now.ns - before, alone_ns / calls.slot_indexes),
                    .busy = clock.busy(),
                    .turns = {}};
-  for (std::size_t host = 0; host < row.busy.size(); ++host) {
-    row.busy[host] = (row.busy[host] - busy_before[host]) * any.shape.ranks;
+  for (std::size_t set = 0; set < row.busy.size(); ++set) {
+    row.busy[set] = (row.busy[set] - busy_before[set]) * any.shape.ranks;
   }
   row.overlaps = any.targets.empty();
   row.turns.resize(row.busy.size(), any.shape.ranks);

@@ -21,6 +21,8 @@
 // for other cores than its sender's. The buffers of the caller that other ranks may need are staged
 // first, at O m (schedule/step_order.hpp).
 //
+// Hosts that are containers of one machine share its cores, and count as one host here.
+//
 // Source of the bound: R. L. Graham, Bounds on multiprocessing timing anomalies, 1969.
 //
 // A call that is too long for the receive buffers goes in segments, one behind the other. Each rank

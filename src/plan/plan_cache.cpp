@@ -268,6 +268,7 @@ select::Circumstances circumstances_of(const Call& call, const PlanContext& cont
   return {.element_bytes = call.element_bytes,
           .oversubscribed = context.oversubscribed,
           .cores = context.cores,
+          .shared_cores = context.shared_cores,
           .multicast = context.multicast,
           .staged_multicast = context.staged_multicast,
           .leaders_multicast = leaders_multicast(context),

@@ -28,6 +28,7 @@ struct PlanContext {
   int ranks = 1;
   bool oversubscribed = false;
   int cores = 1;                  // if all ranks are on one host: its cores
+  int shared_cores = 0;           // of the machine that all hosts are on; 0: not known
   bool staged_multicast = false;  // among the ranks of a host
   bool multicast = false;         // a message to all members is staged once, on each host
   bool streams = false;           // long messages between hosts go by streams, or by remote memory

@@ -22,13 +22,19 @@ using schedule::Shape;
 // Each of the degrees up to this one is priced: the best ones of the papers' machines are below.
 constexpr int kEachUpTo = 8;
 constexpr double kAnyPrice = std::numeric_limits<double>::infinity();
-// A choice compares the parameters of a row with so many ranks, and rows with up to so many more.
-constexpr int kRanksOfParameters = 16, kPricedInFull = 64;
+// A choice compares all candidates of so many ranks. If there are more, it compares the parameters
+// of a row with so many, and extrapolates the prices of rows.
+constexpr int kRanksOfParameters = 16;
+// With so many ranks, the cheapest rows are priced in full: more of them than of more ranks. Hosts
+// with several ranks are compared with so many.
+constexpr int kPricedInFull = 64;
+// After so many numbers of pieces, each dearer than the one before, no greater number is priced.
+constexpr int kDearerPieces = 2;
 constexpr std::size_t kStepsOfParameters = 128;
 // Where hosts have several ranks each, the few ranks have so many of a host. Then so many rows are
 // priced in full.
 constexpr int kFewOfHost = 8;
-constexpr std::size_t kRowsPricedInFull = 2;
+constexpr std::size_t kRowsPricedInFull = 2, kRowsOfSomeRanks = 3;
 // A set of schedules with more steps is not priced, or only estimated for a choice if few ranks
 // stand for it. Where ranks are alike, that is one schedule.
 constexpr std::int64_t kMostSteps = 200'000, kMostStepsOfUniform = 20'000;
@@ -199,6 +205,11 @@ std::optional<model::Price> price_below(double ns, const Algorithm& row,
   return *price;
 }
 
+// The parameters of a row that are cheapest for `priced`, and below so many ns, if they are legal
+// for `shape`.
+std::optional<Priced> cheapest_of_row(const Algorithm& row, const Shape& shape, const Shape& priced,
+                                      const Pricing& pricing, double most_ns);
+
 // The cheapest row of a part, as the mock-up's parameters say it; whether there is one below so
 // many ns.
 bool set_cheapest_part(const algorithm::Part& part, const Shape& whole, const Pricing& pricing,
@@ -207,13 +218,10 @@ bool set_cheapest_part(const algorithm::Part& part, const Shape& whole, const Pr
   double least_ns = most_ns;
   for (std::size_t i = 0; i < part.rows.size(); ++i) {
     const Algorithm& row = *algorithm::find(part.collective, part.rows[i]);
-    for (const Parameters& own : parameters_to_price(row, shape)) {
-      if (!why_not(row, shape, own).empty() || !is_priceable(row, own, shape)) continue;
-      const auto price = price_below(least_ns, row, own, shape, pricing);
-      if (!price) continue;
-      least_ns = price->ns;
-      algorithm::set_part(part, i, own, parameters);
-    }
+    const auto cheapest = cheapest_of_row(row, shape, shape, pricing, least_ns);
+    if (!cheapest) continue;
+    least_ns = cheapest->price.ns;
+    algorithm::set_part(part, i, cheapest->parameters, parameters);
   }
   return least_ns < most_ns;
 }
@@ -230,43 +238,110 @@ std::vector<Parameters> parameters_by_parts(const Algorithm& row, const Shape& s
   return {parameters};
 }
 
-// The parameters that are cheapest for `priced`, and below so many ns, if they are legal for
-// `shape`.
-std::optional<Priced> cheapest_of_row(const Algorithm& row, const Shape& shape, const Shape& priced,
-                                      const Pricing& pricing, double most_ns = kAnyPrice) {
-  std::optional<Priced> best;
-  for (const Parameters& parameters : parameters_by_parts(row, priced, pricing, most_ns)) {
-    if (!why_not(row, priced, parameters).empty() || !why_not(row, shape, parameters).empty()) {
-      continue;
+// Looks for the parameters of a row that are cheapest for `priced`, if they are legal for `shape`.
+class CheapestOfRow {
+ public:
+  // Below so many ns.
+  CheapestOfRow(const Algorithm& row, const Shape& shape, const Shape& priced,
+                const Pricing& pricing, double most_ns)
+      : row_(row), shape_(shape), priced_(priced), pricing_(pricing), most_ns_(most_ns) {
+    if (!row.parts.empty()) {
+      for (const Parameters& each : parameters_by_parts(row, priced, pricing, most_ns)) look(each);
+      return;
     }
-    const auto price = price_below(most_ns, row, parameters, priced, pricing);
-    if (!price) continue;
-    most_ns = price->ns;
-    best = Priced{.row = &row, .parameters = parameters, .price = *price};
+    const Parameters usual = algorithm::default_parameters(row, priced);
+    const auto usual_ns = look(usual);
+    for (std::size_t i = 0; i < row.parameters.size(); ++i) compare_values(i, usual, usual_ns);
   }
-  return best;
+
+  const std::optional<Priced>& best() const { return best_; }
+
+ private:
+  void compare_values(std::size_t parameter, const Parameters& usual,
+                      std::optional<double> usual_ns) {
+    const algorithm::ParameterSpec& spec = row_.parameters[parameter];
+    std::optional<double> last_ns;
+    int dearer = 0;
+    for (const int value : values_to_price(spec, priced_.ranks)) {
+      Parameters parameters = usual;
+      parameters.values[parameter] = value;
+      const auto ns = parameters == usual ? usual_ns : look(parameters);
+      if (!spec.is_pieces || !ns) continue;
+      if (last_ns && *ns < *last_ns) dearer = 0;
+      if (last_ns && *ns > *last_ns && ++dearer == kDearerPieces) return;
+      last_ns = ns;
+    }
+  }
+
+  // The price, if it was computed: not if a bound is enough, or if they are not legal.
+  std::optional<double> look(const Parameters& parameters) {
+    if (!why_not(row_, priced_, parameters).empty() || !why_not(row_, shape_, parameters).empty() ||
+        !is_priceable(row_, parameters, priced_) ||
+        costs_at_least(most_ns_, row_, parameters, priced_, pricing_)) {
+      return std::nullopt;
+    }
+    const auto price = price_of(row_, parameters, priced_, pricing_);
+    if (!price) return std::nullopt;
+    if (price->ns < most_ns_) {
+      most_ns_ = price->ns;
+      best_ = Priced{.row = &row_, .parameters = parameters, .price = *price};
+    }
+    return price->ns;
+  }
+
+  const Algorithm& row_;
+  const Shape& shape_;
+  const Shape& priced_;
+  const Pricing& pricing_;
+  double most_ns_;
+  std::optional<Priced> best_;
+};
+
+std::optional<Priced> cheapest_of_row(const Algorithm& row, const Shape& shape, const Shape& priced,
+                                      const Pricing& pricing, double most_ns) {
+  return CheapestOfRow(row, shape, priced, pricing, most_ns).best();
 }
 
-// Extrapolates by a + b log P + c P, through the prices with a quarter, half and all of
-// kPricedInFull ranks. Trees and rounds take the second term; ranks that have to do with all others
-// take the third.
+bool share_cores(const Shape& shape, const Pricing& pricing) {
+  return pricing.work.cores > 0 && pricing.work.cores < shape.ranks;
+}
+
+// Where fewer ranks stand for many that share cores, they have to share them, too.
+Pricing with_few_ranks(Pricing pricing, const Shape& shape, int few) {
+  int& cores = pricing.work.cores;
+  if (!share_cores(shape, pricing) || cores < few) return pricing;
+  cores = std::max(1, static_cast<int>(std::int64_t{few} * cores / shape.ranks));
+  return pricing;
+}
+
+// Extrapolates through the prices with a quarter, half and all of a few ranks. If each rank has a
+// core, that is by a + b log P + c P. Trees and rounds take the second term; ranks that have to do
+// with all others take the third. Ranks that share cores add up their work: a + b P + c P^2.
 std::optional<double> extrapolated_ns(const Algorithm& row, const Parameters& parameters,
                                       const Shape& shape, const Pricing& pricing) {
+  // Far from the few, small errors grow.
+  const int last = shape.ranks <= kPricedInFull ? kRanksOfParameters : kPricedInFull;
   std::array<double, 3> ns{};
   for (std::size_t i = 0; i < ns.size(); ++i) {
-    const Shape few = with_few_ranks(shape, kPricedInFull >> (2 - i));
+    const Shape few = with_few_ranks(shape, last >> (2 - i));
     if (!why_not(row, few, parameters).empty()) return std::nullopt;
-    const auto price = price_of(row, parameters, few, pricing);
+    const auto price = price_of(row, parameters, few, with_few_ranks(pricing, shape, few.ranks));
     if (!price) return std::nullopt;
     ns[i] = price->ns;
   }
-  // The differences are b + c P/4 and b + c P/2, P the greatest number.
-  const double first = ns[1] - ns[0], second = ns[2] - ns[1];
-  const double of_rank = std::max(0.0, (second - first) / (kPricedInFull / 4));
-  const double of_doubling = std::max(0.0, second - of_rank * (kPricedInFull / 2));
+  const double most = last, ranks = shape.ranks, first = ns[1] - ns[0], second = ns[2] - ns[1];
+  if (share_cores(shape, pricing)) {
+    // The differences are b P/4 + 3 c P^2/16 and b P/2 + 3 c P^2/4, P the greatest number.
+    const double of_square = std::max(0.0, (second - 2 * first) / (3 * most * most / 8));
+    const double of_rank = std::max(0.0, (second - of_square * 3 * most * most / 4) / (most / 2));
+    return ns[2] + of_rank * (ranks - most) + of_square * (ranks * ranks - most * most);
+  }
+  // They are b + c P/4 and b + c P/2.
+  const double of_rank = std::max(0.0, (second - first) / (most / 4));
+  const double of_doubling = std::max(0.0, second - of_rank * (most / 2));
   double doublings = 0;
-  for (std::int64_t ranks = kPricedInFull; ranks < shape.ranks; ranks *= 2) ++doublings;
-  return ns[2] + of_doubling * doublings + of_rank * (shape.ranks - kPricedInFull);
+  for (std::int64_t number = last; number < shape.ranks; number *= 2) ++doublings;
+  return ns[2] + of_doubling * doublings + of_rank * (ranks - most);
 }
 
 // Whether the schedule of one rank has so few steps that all parameters can be compared.
@@ -296,12 +371,15 @@ std::optional<Priced> cheapest_of_uniform(const Algorithm& row, const Shape& sha
     return cheapest_of_row(row, shape, shape, pricing, bounds.all_ns);
   }
   const Shape few = with_few_ranks(shape, kRanksOfParameters);
-  auto best = cheapest_of_row(row, shape, few, pricing, bounds.few_ns);
+  auto best =
+      cheapest_of_row(row, shape, few, with_few_ranks(pricing, shape, few.ranks), bounds.few_ns);
   if (!best) return best;
-  // With more ranks, the work of a host grows with their square at most.
-  const double growth = static_cast<double>(shape.ranks) / few.ranks;
-  bounds.few_ns = std::min(bounds.few_ns, best->price.ns * growth * growth);
-  if (are_alike || shape.ranks <= kPricedInFull) {
+  // With more ranks, the longest path grows as their number at most, and the work of a host as its
+  // square.
+  double growth = static_cast<double>(shape.ranks) / few.ranks;
+  if (share_cores(shape, pricing)) growth *= growth;
+  bounds.few_ns = std::min(bounds.few_ns, best->price.ns * growth);
+  if (are_alike) {
     const auto price = price_below(bounds.all_ns, row, best->parameters, shape, pricing);
     if (!price) return std::nullopt;
     best->price = *price;
@@ -331,6 +409,7 @@ bool has_at_most(std::int64_t most, const Algorithm& row, const Parameters& para
 
 // Replaces a price with few ranks; whether there is one.
 bool price_in_full(Priced& each, const Shape& few, const Shape& shape, const Pricing& pricing) {
+  if (are_uniform(shape) && !each.is_estimate) return true;  // one schedule stood for all
   const std::int64_t most = are_uniform(shape) ? kMostStepsOfUniform : kMostSteps;
   if (!has_at_most(most, *each.row, each.parameters, shape)) {
     // So many steps are those of ranks that each have to do with all others.
@@ -366,14 +445,15 @@ std::vector<Priced> priced_rows(const Shape& shape, Pricing pricing, const Rulin
   pricing.in_row = false;
   std::vector<Priced> rows;
   const bool is_uniform = are_uniform(shape);
-  const Shape few = is_uniform ? shape : with_few_ranks(shape, kPricedInFull);
+  const Shape few = with_few_ranks(shape, is_uniform ? kRanksOfParameters : kPricedInFull);
   const bool is_final = few.ranks == shape.ranks && !many_need_segments(shape, pricing);
   Bounds bounds;
   for (const Algorithm& row : algorithm::table()) {
     if (!is_offered(row, shape) || ruling.excluded_by(row) != nullptr) continue;
     // Without hosts that are shared, such a row has the schedules of those that it combines.
     if (row.uses_hosts && is_uniform && has_other_rows(shape, ruling)) continue;
-    if (!is_final || wanted == Rows::all) bounds = {};
+    if (!is_final) bounds.all_ns = kAnyPrice;
+    if (wanted == Rows::all) bounds = {};
     const auto cheapest = is_uniform ? cheapest_of_uniform(row, shape, pricing, bounds)
                                      : cheapest_of_row(row, shape, few, pricing, bounds.all_ns);
     if (!cheapest) continue;
@@ -383,7 +463,9 @@ std::vector<Priced> priced_rows(const Shape& shape, Pricing pricing, const Rulin
   const auto by_price = [](const Priced& each) { return each.price.ns; };
   std::ranges::stable_sort(rows, {}, by_price);
   if (!is_final) {
-    if (rows.size() > kRowsPricedInFull) rows.resize(kRowsPricedInFull);
+    const std::size_t most =
+        is_uniform && shape.ranks <= kPricedInFull ? kRowsOfSomeRanks : kRowsPricedInFull;
+    if (rows.size() > most) rows.resize(most);
     std::erase_if(rows, [&](Priced& each) { return !price_in_full(each, few, shape, pricing); });
     std::ranges::stable_sort(rows, {}, by_price);
   }
@@ -418,6 +500,7 @@ Pricing pricing_of(const Shape& shape, const Circumstances& now, EngineKind engi
     const int cores = std::max(1, now.cores);
     work.cores = now.oversubscribed ? std::max(1, std::min(cores, shape.ranks - 1)) : shape.ranks;
   }
+  if (shape.hosts.given()) work.shared_cores = now.shared_cores;
   return pricing;
 }
 

@@ -103,6 +103,30 @@ bool fits_queues(const Situation& call) {
 bool shares_hosts_multicasts_short(const Situation& call) {
   return shares_hosts_multicasts(call) && fits_queues(call);
 }
+// The fewest messages of all: each host sends its vector once.
+bool combined_on_shared_cores(const Situation& call) {
+  return call.hosts_share_cores() && multicasts(call) && fits_queues(call);
+}
+bool tiny_blocks_on_shared_cores(const Situation& call) {
+  return call.hosts_share_cores() && call.shape.hosts.hosts() > 2 && !call.shape.blocks.given() &&
+         call.bytes <= limit(call, Constant::tiny_block);
+}
+// More than two ranks for each core: each further message of a rank waits for its turn.
+bool crowds_shared_cores(const Situation& call) {
+  return call.hosts_share_cores() && call.shape.ranks > 2 * call.now.shared_cores;
+}
+bool blocks_released_on_shared_cores(const Situation& call) {
+  if (!multicasts(call)) return false;
+  return tiny_blocks_on_shared_cores(call) ||
+         (crowds_shared_cores(call) &&
+          call.bytes * call.shape.ranks <= limit(call, Constant::passed_on));
+}
+// From about half of the limit on, the sums of all ranks are too long for each of them.
+bool halved_on_shared_cores(const Situation& call) {
+  const std::int64_t all = call.bytes * call.shape.ranks;
+  return call.hosts_share_cores() && !call.shape.blocks.given() &&
+         all >= limit(call, Constant::passed_on) / 2 && all <= limit(call, Constant::split_from);
+}
 bool long_between_hosts(const Situation& call) {
   return call.shape.hosts.given() && !fits_queues(call);
 }
@@ -123,7 +147,8 @@ bool middle_by_streams(const Situation& call) {
   return !call.shares_hosts() && few_by_streams_from(call, Constant::streamed_broadcast);
 }
 bool blocks_by_streams(const Situation& call) {
-  return !call.shares_hosts() && few_by_streams_from(call, Constant::streamed_block);
+  return !call.shares_hosts() && !(crowds_shared_cores(call) && fits_queues(call)) &&
+         few_by_streams_from(call, Constant::streamed_block);
 }
 bool shares_hosts_long_by_streams(const Situation& call) {
   return call.shares_hosts() && long_by_streams(call);
@@ -236,6 +261,8 @@ constexpr Rule kRules[] = {
      "ranks outnumber cores, so that pieces of a long vector would wait for each rank's turn"},
     {Collective::allreduce, "pairwise", false, exchanged_by_two_hosts,
      "two hosts send no more bytes than by halves, in one step"},
+    {Collective::allreduce, "gather-release", false, combined_on_shared_cores,
+     "hosts share the cores of one machine: each sends its vector once, and a multicast brings all the result"},
     {Collective::allreduce, "reduce-scatter-allgather", false, splits_between_hosts,
      "a long vector is worth splitting over the hosts; few steps"},
     {Collective::allreduce, "ring", false, splits,
@@ -259,6 +286,8 @@ constexpr Rule kRules[] = {
      "ranks outnumber cores, blocks are tiny and there is no multicast, so that a tree gathers"},
     {Collective::allgather, "gather-release", false, oversubscribed_and_tiny,
      "ranks outnumber cores and blocks are tiny, so that one gathers for all"},
+    {Collective::allgather, "gather-release", false, blocks_released_on_shared_cores,
+     "hosts share the cores of one machine and blocks are short, so that one gathers for all"},
     {Collective::allgather, "ring", false, long_between_hosts,
      "blocks are long: they fill each host's link one after another, and none is lost to a crowd"},
     {Collective::allgather, "ring", false, blocks_by_streams,
@@ -287,6 +316,8 @@ constexpr Rule kRules[] = {
      "few ranks, more ranks than cores, or blocks that are long or differ; one step"},
     {Collective::alltoall, "two-level", false, fills_hosts_passed_on,
      "many ranks share a host, so that two hosts exchange their small blocks as one", "linear"},
+    {Collective::alltoall, "bruck", false, tiny_blocks_on_shared_cores,
+     "hosts share the cores of one machine and blocks are tiny; fewer messages"},
     {Collective::alltoall, "bruck", false, tiny_blocks_of_many,
      "tiny blocks between many ranks with a core each; fewer messages"},
     {Collective::alltoall, "linear", false, always,
@@ -295,6 +326,8 @@ constexpr Rule kRules[] = {
      "a reproducible sum: every rank gets its block of all"},
     {Collective::reduce_scatter, "two-level", false, fills_hosts_passed_on,
      "many ranks share a host, so that it sends one vector, which is short", "pairwise"},
+    {Collective::reduce_scatter, "recursive-halving", false, halved_on_shared_cores,
+     "hosts share the cores of one machine: fewer messages, which get shorter"},
     {Collective::reduce_scatter, "mock-allreduce", false, sums_released_by_multicast,
      "each host sends one short vector, and a multicast brings all the sums", "gather-release"},
     {Collective::reduce_scatter, "pairwise", false, always,

@@ -30,6 +30,11 @@ struct Situation {
   const model::Machine& machine() const { return machine_of(now); }
   // Whether there are several hosts, and one with several ranks.
   bool shares_hosts() const { return shape.hosts.given() && !shape.hosts.are_alone(); }
+  // Hosts of one rank each that are on one machine, and have fewer cores than ranks. Then their
+  // messages take the same cores, and the work of all hosts counts more than the longest path.
+  bool hosts_share_cores() const {
+    return shape.hosts.are_alone() && now.shared_cores > 0 && shape.ranks > now.shared_cores;
+  }
   // More ranks than cores, and more than two ranks: two exchange in pairs anyway.
   bool oversubscribed() const { return now.oversubscribed && shape.ranks > 2; }
 };

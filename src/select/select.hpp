@@ -25,8 +25,10 @@ namespace unisono::select {
 // Facts that are the same at all ranks, besides the shape.
 struct Circumstances {
   std::int64_t element_bytes = 1;
-  bool oversubscribed = false;    // more ranks than cores
-  int cores = 1;                  // if all ranks are on one host: its cores
+  bool oversubscribed = false;  // more ranks than cores
+  int cores = 1;                // if all ranks are on one host: its cores
+  // If all hosts are network namespaces or containers of one machine: its cores; 0: not known.
+  int shared_cores = 0;
   bool multicast = false;         // a message to many is staged once
   bool staged_multicast = false;  // ... among the ranks of a host
   // A message from the first rank of a host to those of the others is one packet.

@@ -325,6 +325,7 @@ void send_hello_by_hand(int rank, std::uint64_t relay_socket, ByHand& hand) {
   hello.endpoint = *transport::parse_endpoint("10.77.0.2:9");
   hello.max_payload = 1000;
   hello.relay_socket = relay_socket;
+  hello.kernel = *bootstrap::own_kernel();
   send_signed(hand, hello);
 }
 

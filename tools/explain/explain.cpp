@@ -35,6 +35,7 @@ struct ExplainOptions {
   int cores = 0;  // 0: those that this process may use
   std::string hosts;
   bool multicast = false;  // between them
+  int shared_cores = 0;    // of the machine that they are on
   std::string machine;
   std::string format = "text";
 };
@@ -180,6 +181,9 @@ std::string describe(const model::Price& price) {
 }
 
 std::string describe_place(const RanksPlace& place) {
+  if (place.hosts.given() && place.shared_cores > 0) {
+    return fmt::format("{} hosts on {} cores", place.hosts.hosts(), place.shared_cores);
+  }
   if (place.hosts.given()) return fmt::format("{} hosts", place.hosts.hosts());
   return place.oversubscribed ? "more than cores" : "a core each";
 }
@@ -280,6 +284,7 @@ std::string json_of(const Explanation& explanation, const plan::Call& call,
   json["ordered"] = call.ordered;
   json["oversubscribed"] = place.oversubscribed;
   if (place.hosts.given()) json["hosts"] = place.hosts.hosts();
+  if (place.shared_cores > 0) json["shared_cores"] = place.shared_cores;
   json["candidates"] = nlohmann::ordered_json::array();
   for (const Candidate& candidate : explanation.candidates) {
     json["candidates"].push_back(json_of(candidate, call.element_bytes));
@@ -347,6 +352,7 @@ int explain_call(const ExplainOptions& options) {
     }
     place.hosts = std::move(*hosts);
     place.multicast = options.multicast;
+    place.shared_cores = options.shared_cores;
     place.oversubscribed = place.oversubscribed && !place.hosts.given();
   }
   const auto& settings = base::process_settings();
@@ -401,6 +407,11 @@ void add_explain(CLI::App& app, int& exit_status) {
   command
       ->add_flag("--multicast", options->multicast,
                  "As if the network between the hosts carried multicast")
+      ->needs(hosts);
+  command
+      ->add_option("--shared-cores", options->shared_cores,
+                   "As if all hosts were containers of one machine with so many cores")
+      ->check(CLI::Range(1, 1 << 20))
       ->needs(hosts);
   command->add_option(
       "-m,--machine", options->machine,

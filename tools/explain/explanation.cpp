@@ -43,6 +43,7 @@ base::Result<plan::PlanContext> make_context(const RanksPlace& place,
   }
   context.oversubscribed = one_memory && place.oversubscribed;
   context.cores = place.cores;
+  context.shared_cores = place.shared_cores;
   context.staged_multicast = has.multicast;
   context.multicast = one_memory ? has.multicast : place.multicast && place.hosts.are_alone();
   context.streams = layout.streams;

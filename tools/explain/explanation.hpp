@@ -61,6 +61,7 @@ struct RanksPlace {
   bool oversubscribed = false;
   topology::HostMap hosts{};
   bool multicast = false;  // between hosts
+  int shared_cores = 0;    // of the machine that all hosts are on; 0: each has its own
 };
 // `machine` is the one for predicted times.
 base::Result<Explanation> explain(const plan::Call& call, const RanksPlace& place,

@@ -37,7 +37,7 @@ struct BodyRange {
 
 std::optional<BodyRange> body_range(std::uint16_t type) {
   constexpr std::size_t kHelloBody = kHelloFrameBytes - kHeaderBytes;
-  constexpr std::size_t kWelcomeFixed = 8 + 4 + 8 + 4 + 4 + 4 + kTagBytes;
+  constexpr std::size_t kWelcomeFixed = 8 + 4 + 8 + 4 + 4 + 4 + 4 + kTagBytes;
   constexpr std::size_t kRefusedFixed = 4 + 4 + sizeof(Nonce) + kTagBytes;
   constexpr std::size_t kRedirectFixed = 4 + sizeof(HostId) + 4 + kTagBytes;
   constexpr std::size_t kWithdrawalBody = sizeof(Nonce) + 4 + kTagBytes;
@@ -173,6 +173,8 @@ struct BodyWriter {
     write_endpoint(out, message.endpoint);
     out.integer(message.max_payload);
     out.integer(message.relay_socket);
+    out.integer(message.kernel.id);
+    out.integer(message.kernel.cores);
     out.integer(std::uint64_t{0});
     return MessageType::hello;
   }
@@ -182,6 +184,7 @@ struct BodyWriter {
     out.integer(message.job_id);
     out.integer(message.hosts);
     out.integer(message.max_payload);
+    out.integer(message.shared_cores);
     out.integer(static_cast<std::uint32_t>(message.members.size()));
     for (const WelcomeMember& member : message.members) {
       out.integer(member.pid);
@@ -227,10 +230,13 @@ std::optional<Message> read_hello(Reader& in) {
   hello.endpoint = *endpoint;
   hello.max_payload = in.integer<std::uint32_t>();
   hello.relay_socket = in.integer<std::uint64_t>();
+  hello.kernel.id = in.integer<std::uint64_t>();
+  hello.kernel.cores = in.integer<std::uint32_t>();
   in.integer<std::uint64_t>();
-  const bool sane = hello.nonce != Nonce{} && hello.ranks >= 1 && hello.ranks <= kMostRanks &&
-                    hello.rank < hello.ranks && hello.memory_bytes <= kMostMemoryBytes &&
-                    hello.max_payload <= kMostPayload &&
+  const bool sane = hello.nonce != Nonce{} && hello.kernel.id != 0 && hello.kernel.cores >= 1 &&
+                    hello.kernel.cores <= kMostCores && hello.ranks >= 1 &&
+                    hello.ranks <= kMostRanks && hello.rank < hello.ranks &&
+                    hello.memory_bytes <= kMostMemoryBytes && hello.max_payload <= kMostPayload &&
                     (hello.max_payload == 0) == (hello.endpoint.port == 0);
   return sane ? std::optional<Message>(hello) : std::nullopt;
 }
@@ -260,6 +266,7 @@ std::optional<Message> read_welcome(Reader& in) {
   welcome.job_id = in.integer<std::uint64_t>();
   welcome.hosts = in.integer<std::uint32_t>();
   welcome.max_payload = in.integer<std::uint32_t>();
+  welcome.shared_cores = in.integer<std::uint32_t>();
   const auto ranks = in.integer<std::uint32_t>();
   if (ranks < 1 || ranks > kMostRanks || welcome.hosts < 1 || welcome.hosts > ranks) return {};
   if (in.left() != member_bytes(welcome.hosts) * ranks + kTagBytes) return {};
@@ -274,9 +281,10 @@ std::optional<Message> read_welcome(Reader& in) {
     welcome.members.push_back(member);
   }
   in.integer<std::uint64_t>();
-  const bool sane = welcome.memory_bytes >= 1 && welcome.memory_bytes <= kMostMemoryBytes &&
-                    welcome.max_payload <= kMostPayload &&
-                    (welcome.max_payload == 0) == (welcome.hosts == 1) && members_are_sane(welcome);
+  const bool sane =
+      welcome.memory_bytes >= 1 && welcome.memory_bytes <= kMostMemoryBytes &&
+      welcome.max_payload <= kMostPayload && (welcome.max_payload == 0) == (welcome.hosts == 1) &&
+      welcome.shared_cores <= (welcome.hosts == 1 ? 0 : kMostCores) && members_are_sane(welcome);
   return sane ? std::optional<Message>(welcome) : std::nullopt;
 }
 

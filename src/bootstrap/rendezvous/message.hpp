@@ -28,9 +28,11 @@
 namespace unisono::bootstrap {
 
 // The version of the wire format; it changes with any change of a message.
-inline constexpr std::uint16_t kMessageVersion = 4;
+inline constexpr std::uint16_t kMessageVersion = 5;
 // Bounds the table of members, so that no peer can make a rank use more memory.
 inline constexpr std::uint32_t kMostRanks = 4096;
+// No kernel has so many.
+inline constexpr std::uint32_t kMostCores = 1 << 20;
 // The largest value of UNISONO_SHARED_LIMIT.
 inline constexpr std::uint64_t kMostMemoryBytes = std::uint64_t{16} << 40;
 inline constexpr std::size_t kMostTextBytes = 4096;  // of Refused
@@ -54,6 +56,7 @@ struct Hello {
   std::uint32_t max_payload = 0;    // bytes of a datagram; 0 without an endpoint
   // Where it listens in case it becomes its host's relay (relay_address); 0: nowhere.
   std::uint64_t relay_socket = 0;
+  Kernel kernel{};  // of the host, which may share it with others
   bool operator==(const Hello&) const = default;
 };
 
@@ -71,6 +74,7 @@ struct Welcome {
   std::uint64_t job_id = 0;  // random, new for each job
   std::uint32_t hosts = 1;
   std::uint32_t max_payload = 0;       // of a datagram, for all ranks; 0: one host, no datagrams
+  std::uint32_t shared_cores = 0;      // several hosts on one machine: its cores; 0: not known
   std::vector<WelcomeMember> members;  // by rank
   bool operator==(const Welcome&) const = default;
 };
@@ -120,7 +124,7 @@ base::Result<std::optional<Decoded>> decode(std::string_view bytes);
 inline constexpr std::size_t kEndpointBytes = 2 + 2 + 16;
 // The length of every Hello. No message of a rank is longer, so the server buffers no more.
 inline constexpr std::size_t kHelloFrameBytes =
-    12 + 16 + 16 + 4 + 4 + 8 + 8 + kEndpointBytes + 4 + 8 + 8;
+    12 + 16 + 16 + 4 + 4 + 8 + 8 + kEndpointBytes + 4 + 8 + 8 + 4 + 8;
 
 // Writes the tag into a frame of a type that has one. `nonce`: the one that the receiver has sent
 // last.

@@ -165,6 +165,7 @@ Result<Hello> RendezvousClient::make_hello(const HostRelay* relay) const {
   Hello hello;
   UNISONO_ASSIGN(hello.nonce, random_nonce());
   UNISONO_ASSIGN(hello.host, own_host_id());
+  UNISONO_ASSIGN(hello.kernel, own_kernel());
   hello.rank = static_cast<std::uint32_t>(request_.rank);
   hello.ranks = static_cast<std::uint32_t>(request_.ranks);
   hello.memory_bytes = request_.memory_bytes;

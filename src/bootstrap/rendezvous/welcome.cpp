@@ -27,6 +27,16 @@ std::vector<std::uint32_t> number_hosts(std::span<const JoinedRank> joined) {
   return hosts;
 }
 
+// The cores that all hosts share; 0 if they are on several machines.
+std::uint32_t shared_cores(std::span<const JoinedRank> joined) {
+  std::uint32_t cores = joined.front().hello.kernel.cores;
+  for (const JoinedRank& rank : joined) {
+    if (rank.hello.kernel.id != joined.front().hello.kernel.id) return 0;
+    cores = std::min(cores, rank.hello.kernel.cores);
+  }
+  return cores;
+}
+
 Status check_address(const Hello& hello) {
   if (hello.endpoint.port == 0) {
     return Error{Code::argument,
@@ -74,9 +84,13 @@ Result<Welcome> compose_welcome(const JobFacts& job, std::span<const JoinedRank>
                   .job_id = job.job_id,
                   .hosts = *std::ranges::max_element(hosts) + 1,
                   .max_payload = 0,
+                  .shared_cores = 0,
                   .members = {}};
   const bool several = welcome.hosts > 1;
-  if (several) welcome.max_payload = kMostPayload;
+  if (several) {
+    welcome.max_payload = kMostPayload;
+    welcome.shared_cores = shared_cores(joined);
+  }
   for (std::size_t rank = 0; rank < joined.size(); ++rank) {
     const Hello& hello = joined[rank].hello;
     WelcomeMember member{joined[rank].pid, hosts[rank], {}};

@@ -169,7 +169,7 @@ class FarRendezvous {
   }
   void welcome() {
     // The ranks here have loopback addresses, which compose_welcome() would refuse.
-    Welcome welcome{kMemoryBytes, "far", job_id_, 2, 1000, {}};
+    Welcome welcome{kMemoryBytes, "far", job_id_, 2, 1000, 0, {}};
     for (const auto& hello : hellos_) {
       welcome.members.push_back({0, hello->rank == 0 ? 0U : 1U, hello->endpoint});
     }
@@ -355,7 +355,7 @@ TEST(HostRelay, ARankThatOnlyTheRendezvousKnowsIsAnError) {
   server.start();
   Joiner relay(server, 1);
   const Hello hello = server.await_hello(1);
-  Welcome welcome{1 << 20, "far", 1, 2, 1000, {{0, 0, hello.endpoint}}};
+  Welcome welcome{1 << 20, "far", 1, 2, 1000, 0, {{0, 0, hello.endpoint}}};
   welcome.members.resize(3, {0, 1, hello.endpoint});
   std::string frame = encode(welcome);
   sign(frame, wire::key_of(kKey), hello.nonce);

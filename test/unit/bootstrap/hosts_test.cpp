@@ -122,6 +122,21 @@ TEST(RendezvousOfHosts, HasOneConnectionToEachOtherHost) {
       << "far less than one for each rank";
 }
 
+// Only hosts that all run on one kernel are known to share its cores.
+TEST(RendezvousOfHosts, TellsTheCoresOfTheMachineThatAllAreOn) {
+  for (const bool is_one_machine : {true, false}) {
+    Host host(2, "30s", kTcp);
+    host.serve();
+    Hello first = hello_from(host_of('x'), 0, 2), second = hello_from(host_of('y'), 1, 2);
+    first.kernel = {.id = 7, .cores = 8};
+    second.kernel = {.id = is_one_machine ? 7U : 9U, .cores = 4};
+    RawRank rank0(host, first), rank1(host, second);
+    const std::uint32_t expected = is_one_machine ? 4 : 0;
+    EXPECT_EQ(rank0.receive<Welcome>().shared_cores, expected);
+    EXPECT_EQ(rank1.receive<Welcome>().shared_cores, expected);
+  }
+}
+
 TEST(RendezvousOfHosts, AHostWithoutRanksCanServeOneHost) {
   Host host(2, "30s", kTcp);
   host.serve();

@@ -37,7 +37,8 @@ Hello some_hello() {
           .memory_layout = 0x0123456789abcdef,
           .endpoint = endpoint_at("10.0.0.2:4000"),
           .max_payload = 1472,
-          .relay_socket = 0x123};
+          .relay_socket = 0x123,
+          .kernel = {.id = 0x456, .cores = 8}};
 }
 
 Welcome welcome_with(std::vector<WelcomeMember> members) {
@@ -46,6 +47,7 @@ Welcome welcome_with(std::vector<WelcomeMember> members) {
           .job_id = 0xfedcba9876543210,
           .hosts = 1,
           .max_payload = 0,
+          .shared_cores = 0,
           .members = std::move(members)};
 }
 
@@ -60,6 +62,7 @@ Welcome three_hosts() {
                                   {13, 1, endpoint_at("[fd00::2]:4001")}});
   welcome.hosts = 3;
   welcome.max_payload = 1452;
+  welcome.shared_cores = 4;
   return welcome;
 }
 
@@ -89,7 +92,7 @@ TEST(BootstrapMessage, RoundTrip) {
 
 TEST(BootstrapMessage, WireFormIsFixedAndLittleEndian) {
   const std::string frame = encode(Refused{base::Code::timeout, "ab", {}});
-  std::string expected("UNIS\x04\0\x04\0\x22\0\0\0\x06\0\0\0\x02\0\0\0ab", 22);
+  std::string expected("UNIS\x05\0\x04\0\x22\0\0\0\x06\0\0\0\x02\0\0\0ab", 22);
   expected += std::string(sizeof(Nonce) + 8, '\0');
   EXPECT_EQ(frame, expected);
   EXPECT_EQ(encode(some_hello()).size(), kHelloFrameBytes);
@@ -141,6 +144,16 @@ TEST(BootstrapMessage, MeaninglessContentIsRejected) {
   Hello hello = some_hello();
   hello.nonce = {};  // in a Refused, zeros stand for no Hello
   EXPECT_FALSE(is_accepted(hello));
+  hello = some_hello();
+  hello.kernel.id = 0;
+  EXPECT_FALSE(is_accepted(hello));
+  hello = some_hello();
+  hello.kernel.cores = 0;
+  EXPECT_FALSE(is_accepted(hello));
+  hello.kernel.cores = kMostCores;
+  EXPECT_TRUE(is_accepted(hello));
+  hello.kernel.cores = kMostCores + 1;
+  EXPECT_FALSE(is_accepted(hello));
 }
 
 TEST(BootstrapMessage, AnEndpointIsWholeOrMissing) {
@@ -175,6 +188,9 @@ TEST(BootstrapMessage, AnInconsistentWelcomeIsRejected) {
   EXPECT_FALSE(changed(one_host(), [](W w) { w.members[1].pid = 0x80000000; }));
   EXPECT_FALSE(changed(one_host(), [](W w) { w.hosts = 0; }));
   EXPECT_FALSE(changed(one_host(), [](W w) { w.max_payload = 1472; }));
+  EXPECT_FALSE(changed(one_host(), [](W w) { w.shared_cores = 1; }));
+  EXPECT_TRUE(changed(three_hosts(), [](W w) { w.shared_cores = 0; }));  // on several machines
+  EXPECT_FALSE(changed(three_hosts(), [](W w) { w.shared_cores = kMostCores + 1; }));
   EXPECT_FALSE(changed(three_hosts(), [](W w) { w.hosts = 2; }));
   EXPECT_FALSE(changed(three_hosts(), [](W w) { w.hosts = 4; }));
   EXPECT_FALSE(changed(three_hosts(), [](W w) { w.hosts = 6; }));
@@ -213,7 +229,7 @@ TEST(BootstrapMessage, AnotherVersionIsNamed) {
 
 TEST(BootstrapMessage, AWelcomeWithAWrongCountIsRejected) {
   std::string frame = encode(one_host());
-  const std::size_t count_at = 12 + 8 + 4 + 3 + 8 + 4 + 4;
+  const std::size_t count_at = 12 + 8 + 4 + 3 + 8 + 4 + 4 + 4;
   ASSERT_EQ(frame[count_at], 3);
   for (const char count : {'\0', '\2', '\4', '\177'}) {
     frame[count_at] = count;
@@ -288,10 +304,13 @@ TEST(BootstrapAddress, FormsAreReadAndWritten) {
 
 TEST(BootstrapAddress, ANetworkNamespaceIsAHostOfItsOwn) {
   const HostId outside = *own_host_id();
+  const Kernel kernel = *own_kernel();
+  EXPECT_GE(kernel.cores, 1U);
   {
     const auto inside = harness::NetworkNamespace::enter();
     if (!inside.ok()) GTEST_SKIP() << inside.error().message;
     EXPECT_NE(*own_host_id(), outside);
+    EXPECT_EQ(*own_kernel(), kernel);
   }
   EXPECT_EQ(*own_host_id(), outside);
 }

@@ -32,6 +32,7 @@ inline Hello hello_from(const HostId& host, std::uint32_t rank, std::uint32_t ra
   Hello hello;
   hello.nonce = *random_nonce();
   hello.host = host;
+  hello.kernel = {.id = 1, .cores = 2};
   hello.rank = rank;
   hello.ranks = ranks;
   hello.memory_bytes = 1 << 20;

@@ -30,7 +30,9 @@ wait::WaitPolicy policy_on(const model::Machine& machine, bool shares_cores,
   }
   const auto settings = base::Settings::from(environment);
   EXPECT_TRUE(settings.ok());
-  cores.settle(parts.front()->ranks, false, *settings, machine);
+  constexpr int kSharedByHosts = 3;
+  cores.settle(parts.front()->ranks, false, kSharedByHosts, *settings, machine);
+  EXPECT_EQ(cores.shared_by_hosts(), kSharedByHosts);
   EXPECT_EQ(cores.are_oversubscribed(), shares_cores);
   return cores.wait_policy();
 }

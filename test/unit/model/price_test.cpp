@@ -338,6 +338,30 @@ TEST(Price, WhereRanksOutnumberCoresWaitsPassThemOn) {
   EXPECT_DOUBLE_EQ(price(set, small, apart).ns, alone);
 }
 
+// As if they were one host, but for their messages.
+TEST(Price, HostsThatShareCoresShareTheWorkOfAll) {
+  Machine small = plain();
+  small.cores_per_host = 1;
+  small.hand_over = ns(50);
+  const auto set = build_all(Collective::barrier, "dissemination", 8, 0, {});
+  Work work = kBytes;
+  work.apart = true;
+  const double alone = price(set, small, work).ns;
+  for (const int cores : {1, 3, 7}) {
+    Work on_one_host = kBytes;
+    work.shared_cores = on_one_host.cores = cores;
+    const Price price_of_all = price(set, small, work);
+    EXPECT_DOUBLE_EQ(price_of_all.ns, price(set, small, on_one_host).ns);
+    EXPECT_EQ(price_of_all.parts, price(set, small, on_one_host).parts);
+    EXPECT_GT(price_of_all.ns, alone);
+    EXPECT_LE(least_ns(set[0], small, work, {}, Segments::as_many_or_more), price_of_all.ns);
+  }
+  for (const int cores : {0, 8}) {
+    work.shared_cores = cores;
+    EXPECT_DOUBLE_EQ(price(set, small, work).ns, alone);
+  }
+}
+
 TEST(Price, OfRanksOnSeveralHostsByWhereTheirPeersAre) {
   Machine machine = plain();
   machine.paths.push_back(machine.paths[0]);
@@ -543,8 +567,10 @@ TEST(PriceOfAlike, IsThePriceOfAllRanks) {
       std::vector<Schedule> set;
       for (int r = 0; r < ranks; ++r) set.push_back(row.build(shape, parameters, r));
       for (const Machine& machine : machines) {
-        for (const bool apart : {false, true}) {
-          Work work{.type = arith::Type::int32, .apart = apart};
+        for (const int shared_cores : {-1, 0, 2}) {  // -1: one host
+          Work work{.type = arith::Type::int32,
+                    .apart = shared_cores >= 0,
+                    .shared_cores = std::max(0, shared_cores)};
           if (schedule::is_reduction(row.collective)) work.op = arith::Operator::sum;
           const Price all = price(set, machine, work);
           const Price one = price_of_alike(set[static_cast<std::size_t>(ranks / 2)], machine, work);

@@ -394,6 +394,40 @@ TEST(Choose, TwoHostsExchangeWhereMoreGatherAndRelease) {
   EXPECT_EQ(name(Collective::reduce_scatter, {0, 1, 2}).find("mock-allreduce(gather-release"), 0U);
 }
 
+// Where hosts share the cores of one machine, the number of messages counts, and no longer path.
+TEST(Choose, HostsThatShareCoresSendFewMessages) {
+  const auto name = [](Collective collective, std::int64_t bytes, int ranks, int shared_cores) {
+    Shape shape{.collective = collective, .ranks = ranks, .count = bytes / 4};
+    shape.hosts = topology::HostMap::apart(ranks);
+    const Circumstances now{
+        .element_bytes = 4, .shared_cores = shared_cores, .multicast = true, .streams = true};
+    return std::string(choose(shape, now).algorithm->name);
+  };
+  constexpr std::int64_t kKiB = 1024;
+  for (const int cores : {0, 4, 64}) {  // not known, or as many as ranks
+    EXPECT_EQ(name(Collective::allreduce, 64 * kKiB, 4, cores), "reduce-scatter-allgather");
+    EXPECT_EQ(name(Collective::allgather, 8, 4, cores), "direct");
+    EXPECT_EQ(name(Collective::allgather, 128 * kKiB, 4, cores), "ring");
+    EXPECT_EQ(name(Collective::alltoall, 8, 4, cores), "linear");
+    EXPECT_EQ(name(Collective::reduce_scatter, 2 * kKiB, 4, cores), "mock-allreduce");
+  }
+  for (const int ranks : {4, 8}) {
+    EXPECT_EQ(name(Collective::allreduce, 64 * kKiB, ranks, 2), "gather-release");
+    EXPECT_EQ(name(Collective::allreduce, 8192 * kKiB, ranks, 2), "ring");
+    EXPECT_EQ(name(Collective::allgather, 8, ranks, 2), "gather-release");
+    EXPECT_EQ(name(Collective::allgather, kKiB, ranks, 2),
+              ranks == 8 ? "gather-release" : "direct");
+    EXPECT_EQ(name(Collective::allgather, 2 * kKiB, ranks, 2), "direct");
+    EXPECT_EQ(name(Collective::allgather, 128 * kKiB, ranks, 2), ranks == 8 ? "direct" : "ring");
+    EXPECT_EQ(name(Collective::allgather, 256 * kKiB, ranks, 2), "ring");
+    EXPECT_EQ(name(Collective::alltoall, 8, ranks, 2), "bruck");
+    EXPECT_EQ(name(Collective::alltoall, kKiB, ranks, 2), "linear");
+    EXPECT_EQ(name(Collective::reduce_scatter, 8, ranks, 2), "mock-allreduce");
+    EXPECT_EQ(name(Collective::reduce_scatter, 2 * kKiB, ranks, 2), "recursive-halving");
+    EXPECT_EQ(name(Collective::reduce_scatter, 16 * kKiB, ranks, 2), "pairwise");
+  }
+}
+
 // A message between hosts costs both processors. Where the chain is long, few steps are better.
 TEST(Choose, AFewHostsScanInAChain) {
   const model::Machine& machine = model::default_machine();
