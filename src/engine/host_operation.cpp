@@ -94,7 +94,7 @@ template <bool helps>
 Outcome HostOperation::step(const Machine& machine) {
   for (;;) {
     if (!entered_) {
-      if (!lane_->may_enter(sequence_)) return Outcome::blocked;
+      if (!lane_->may_enter(sequence_, plan_->ahead)) return Outcome::blocked;
       entered_ = true;
       enter();
     }

@@ -140,7 +140,7 @@ void tell_credit(const Machine& machine, Lane& lane);
   part_ = 0;
   take_program();
   helped_steps_ = 0;
-  entered_ = lane.may_enter(sequence_);
+  entered_ = lane.may_enter(sequence_, plan.ahead);
   if (entered_) [[likely]]
     enter();
 }

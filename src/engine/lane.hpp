@@ -13,6 +13,7 @@
 // a process's view; one thread at a time.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -106,14 +107,22 @@ class Lane {
     next_ += static_cast<std::uint64_t>(segments);
     return first;
   }
-  // Whether operation `sequence` may be entered now (see above).
-  bool may_enter(std::uint64_t sequence) {
-    const auto channels = static_cast<std::uint64_t>(geometry_.channels);
-    if (sequence - slowest_ <= channels) [[likely]]
+  // Whether operation `sequence` may be entered now (see above). `ahead`: the caller's own limit
+  // beside that of the slot indexes (Plan::ahead).
+  bool may_enter(std::uint64_t sequence, std::int64_t ahead) {
+    const auto most = static_cast<std::uint64_t>(std::min<std::int64_t>(geometry_.channels, ahead));
+    if (sequence - slowest_ <= most) [[likely]]
       return true;
     refresh_slowest();
-    return sequence - slowest_ <= channels;
+    return sequence - slowest_ <= most;
   }
+  // Whether all members have completed operation `sequence`, which this rank has completed, by a
+  // look of before.
+  bool was_completed_by_all(std::uint64_t sequence) const {
+    return slowest_ - sequence < std::uint64_t{1} << 63;
+  }
+  // Looks at all members.
+  void refresh_slowest();
   // This rank's part of operation `sequence` is over.
   void complete(std::uint64_t sequence) {
     if (sequence == done_ + 1 && completed_ahead_ == 0) [[likely]] {
@@ -149,7 +158,6 @@ class Lane {
     return done_ - sequence < std::uint64_t{1} << 63;
   }
   void complete_out_of_order(std::uint64_t sequence);
-  void refresh_slowest();
   std::uint64_t done_by(int rank) const;
 
   plan::WindowGeometry geometry_;

@@ -28,6 +28,9 @@ constexpr std::int64_t kSegmentUnit = 256;
 // The least share of a rank in another's receive buffer. With it, blocks of any length go between
 // hosts in pieces.
 constexpr std::int64_t kLeastShare = 64;
+// The buffers for long messages hold so many times what an operation may stage without waiting for
+// its receivers. Two operations use memory at a time.
+constexpr std::int64_t kFewestLasting = 2;
 
 // The programs of one plan in the making.
 class ProgramMaker {
@@ -240,16 +243,28 @@ class ProgramMaker {
     return std::move(set[static_cast<std::size_t>(context_.rank)]);
   }
 
+  // Within a host, a gather or scatter uses the buffers for short messages, which have more slot
+  // indexes. A rank cannot know whether other ranks have long blocks, and those are advertised.
+  // Staging holds as much as the buffers for long messages, so that senders do not wait for each
+  // call's receivers. In an alltoall each rank waits for all others, so that more slot indexes
+  // only use more of the caches. Between hosts a block of medium length would be fetched instead
+  // of sent.
+  //
   // One part only: ranks that do not know each other's counts cannot agree on more.
   base::Status make_local() {
     UNISONO_ASSIGN(const Schedule schedule, build_local());
+    const bool runs_ahead =
+        shape_.collective != schedule::Collective::alltoall && !context_.hosts.given();
+    const SizeClass size = runs_ahead ? SizeClass::small : SizeClass::bulk;
+    const std::int64_t staged_ahead = bulk().channels * bulk().data_bytes;
     LocalOptions how{.element_bytes = call_.element_bytes,
                      .input = input_layout(shape_),
                      .output = output_layout(shape_),
-                     .geometry = bulk(),
+                     .geometry = context_.windows[size],
                      .pull = context_.pull,
                      .staged_up_to = limit(model::Constant::staged_up_to),
                      .pull_from = context_.single_copy_from,
+                     .lasting_up_to = runs_ahead ? staged_ahead / kFewestLasting : 0,
                      .in_place = call_.in_place,
                      .hosts = context_.hosts};
     if (how.hosts.given() && longest_block(how) < kLeastShare) {
@@ -262,7 +277,15 @@ class ProgramMaker {
     auto& own = programs[static_cast<std::size_t>(context_.rank)];
     own = bind_local(schedule, how);
     plan_.staging_bytes = own.staging_bytes;
-    plan_.size = SizeClass::bulk;
+    plan_.staging_lasts = own.staging_lasts;
+    if (own.staging_lasts) {
+      // All that ranks have staged should stay in their caches together.
+      const std::int64_t senders =
+          shape_.collective == schedule::Collective::scatter ? 1 : context_.ranks;
+      plan_.ahead =
+          std::clamp<std::int64_t>(staged_ahead / senders / own.staging_bytes, 1, bulk().channels);
+    }
+    plan_.size = size;
     parts_.push_back({1, std::move(programs)});
     return base::success();
   }

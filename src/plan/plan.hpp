@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -41,6 +42,10 @@ struct Plan : std::enable_shared_from_this<Plan> {
   // operators have the same. None where the engine is the NIC path.
   std::shared_ptr<const Part[]> parts;
   std::int64_t staging_bytes = 0;  // job memory that this rank needs for each operation
+  bool staging_lasts = false;      // until all members have completed the operation
+  // The number of operations, this one included, that the slowest rank of the lane may still have
+  // to complete. A rank may set itself a lower limit than the lane's slot indexes.
+  std::int64_t ahead = std::numeric_limits<std::int64_t>::max();
   // Whether an operation needs more than the engine: staging, or it multicasts, or it is recorded
   // or learned. So others pay one test for all.
   bool has_extras = false;

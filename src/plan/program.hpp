@@ -131,6 +131,9 @@ struct Program {
   std::vector<std::int32_t> feeds;
 
   std::int64_t staging_bytes = 0;  // of Space::staging
+  // No step waits for the ranks that read staging: it has to stay until all have completed the
+  // operation.
+  bool staging_lasts = false;
 
   // The first wait segment that begins at or after a step.
   std::int32_t wait_segment_at(std::int32_t step) const {

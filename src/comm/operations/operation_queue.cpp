@@ -41,7 +41,8 @@ OperationQueue::OperationQueue(const Members& members, Segment& segment)
       remote_calls_(members.job().memory().at(0), segment.offset() + segment.layout().calls,
                     members.rank(), segment.mark()),
       multicast_results_(members),
-      staging_(members.job().memory(), segment.header().first_stranded) {}
+      staging_(members.job().memory(), engine::lane_of(segment.lanes(), plan::SizeClass::small),
+               segment.header().first_stranded) {}
 
 void OperationQueue::start_otherwise(engine::Operation& operation, const plan::Plan& plan,
                                      const engine::Launch& launch) {
@@ -65,6 +66,8 @@ void OperationQueue::give_back_staging(Pending& pending) {
   if (block.offset == 0) return;
   if (pending.state == Pending::State::failed) {
     staging_.strand(block);
+  } else if (pending.operation.plan->staging_lasts) {
+    staging_.give_back_after(block, pending.operation.host.sequence());
   } else {
     staging_.give_back(block);
   }

@@ -1,13 +1,22 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "comm/operations/staging.hpp"
 
+#include <bit>
 #include <utility>
+
+#include "plan/geometry.hpp"
 
 namespace unisono::comm {
 namespace {
 
+// As much as a rank's receive buffers for long messages.
+constexpr std::int64_t kArenaBytes = 1024 * 1024;
+// As many of the longest as there are slot indexes for long messages.
+constexpr std::int64_t kMostCutBytes = 64 * 1024;
 // A communicator's buffers may take many times as much (UNISONO_BUFFERS).
 constexpr std::int64_t kMostSpareBytes = 8 * 1024 * 1024;
+// More than those that last: no rank is further ahead than the slot indexes.
+constexpr std::size_t kMostSpare = 2 * engine::kMostChannels;
 
 std::int64_t whole_words(std::int64_t bytes) {
   constexpr std::int64_t kWord = 8;
@@ -35,10 +44,57 @@ void StrandedBlocks::release_all() {
   }
 }
 
+Staging::Staging(memory::JobMemory& memory, engine::Lane& lane,
+                 std::atomic<std::int64_t>& first_stranded)
+    : memory_(memory), lane_(lane), stranded_(memory, first_stranded) {
+  spare_.reserve(kMostSpare);
+}
+
+// The shortest, so that calls of different lengths find theirs again.
+Staging::Spare* Staging::find_free(std::int64_t bytes) {
+  Spare* best = nullptr;
+  for (Spare& spare : spare_) {
+    const bool is_shorter = best == nullptr || spare.block.bytes < best->block.bytes;
+    if (spare.block.bytes >= bytes && is_shorter && is_free(spare)) best = &spare;
+  }
+  return best;
+}
+
 base::Result<Staging::Block> Staging::take(std::int64_t bytes) {
-  if (spare_.bytes >= bytes) return std::exchange(spare_, {});
-  release_spare();
-  bytes = whole_words(bytes);
+  Spare* found = find_free(bytes);
+  if (found == nullptr && !spare_.empty()) {
+    lane_.refresh_slowest();
+    found = find_free(bytes);
+  }
+  if (found == nullptr) {
+    if (const Block block = cut_from_arena(bytes); block.offset != 0) return block;
+    return allocate(whole_words(bytes));
+  }
+  const Block block = found->block;
+  if (!in_arena(block)) spare_bytes_ -= block.bytes;
+  *found = spare_.back();
+  spare_.pop_back();
+  return block;
+}
+
+// None if it is too long, or if there is no more room.
+Staging::Block Staging::cut_from_arena(std::int64_t bytes) {
+  if (bytes > kMostCutBytes) return {};
+  if (arena_.offset == 0) {
+    const auto arena = allocate(kArenaBytes);
+    if (!arena) return {};
+    arena_ = *arena;
+  }
+  const auto usual = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(bytes)));
+  const std::int64_t length = plan::odd_lines(usual);
+  if (cut_bytes_ + length > arena_.bytes) return {};
+  const Block block{arena_.offset + cut_bytes_, length};
+  cut_bytes_ += length;
+  return block;
+}
+
+base::Result<Staging::Block> Staging::allocate(std::int64_t bytes) {
+  make_room(bytes);
   const std::int64_t whole = bytes + StrandedBlocks::kLinkBytes;
   UNISONO_ASSIGN(const std::int64_t offset, memory_.allocate(whole));
   const base::Status ready = memory_.commit(offset, whole, "blocks that others will fetch");
@@ -49,15 +105,57 @@ base::Result<Staging::Block> Staging::take(std::int64_t bytes) {
   return Block{offset, bytes};
 }
 
-void Staging::give_back(const Block& block) {
-  if (block.bytes <= spare_.bytes || block.bytes > kMostSpareBytes) return release(block);
-  release_spare();
-  spare_ = block;
+void Staging::give_back(const Block& block) { give_back_after(block, 0); }
+
+void Staging::give_back_after(const Block& block, std::uint64_t sequence) {
+  if (!in_arena(block)) {
+    make_room(block.bytes);
+    spare_bytes_ += block.bytes;
+  }
+  spare_.push_back({block, sequence});
+}
+
+// For one more spare block. Those that may still be read stay.
+void Staging::make_room(std::int64_t bytes) {
+  for (std::size_t i = 0; i < spare_.size();) {
+    if (spare_bytes_ + bytes <= kMostSpareBytes && spare_.size() < kMostSpare) return;
+    if (in_arena(spare_[i].block) || !is_free(spare_[i])) {
+      ++i;
+      continue;
+    }
+    release(spare_[i].block);
+    spare_bytes_ -= spare_[i].block.bytes;
+    spare_[i] = spare_.back();
+    spare_.pop_back();
+  }
+}
+
+void Staging::strand(const Block& block) {
+  if (in_arena(block)) {
+    arena_is_stranded_ = true;
+  } else {
+    stranded_.add(block.offset, block.bytes);
+  }
 }
 
 void Staging::release_spare() {
-  const Block block = std::exchange(spare_, {});
-  if (block.offset != 0) release(block);
+  lane_.refresh_slowest();
+  for (const Spare& spare : spare_) {
+    if (!is_free(spare)) {
+      strand(spare.block);
+    } else if (!in_arena(spare.block)) {
+      release(spare.block);
+    }
+  }
+  spare_.clear();
+  spare_bytes_ = 0;
+  const Block arena = std::exchange(arena_, {});
+  if (arena.offset == 0) return;
+  if (arena_is_stranded_) {
+    strand(arena);
+  } else {
+    release(arena);
+  }
 }
 
 void Staging::release(const Block& block) {

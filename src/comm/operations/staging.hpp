@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Staging: the job memory in which a rank's operations leave blocks for their receivers. One block
-// is kept for the next operation, because to get pages costs more than to fill them. One per
+// Staging: the job memory in which a rank's operations leave blocks for their receivers. Blocks are
+// kept for later operations, because to get pages costs more than to fill them. One per
 // communicator, which it does not outlive; one thread at a time.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
+#include <vector>
 
 #include "base/result.hpp"
+#include "engine/lane.hpp"
 #include "memory/job_memory.hpp"
 
 namespace unisono::comm {
@@ -46,9 +48,8 @@ class Staging {
     std::int64_t offset = 0, bytes = 0;  // in job memory; offset 0: none
   };
 
-  // The references outlive it.
-  Staging(memory::JobMemory& memory, std::atomic<std::int64_t>& first_stranded)
-      : memory_(memory), stranded_(memory, first_stranded) {}
+  // The references outlive it. `lane`: of the operations whose blocks last.
+  Staging(memory::JobMemory& memory, engine::Lane& lane, std::atomic<std::int64_t>& first_stranded);
   Staging(const Staging&) = delete;
   Staging& operator=(const Staging&) = delete;
 
@@ -56,18 +57,43 @@ class Staging {
   base::Result<Block> take(std::int64_t bytes);
   // Its receivers have read it.
   void give_back(const Block& block);
+  // They will have read it when all members have completed operation `sequence` of the lane.
+  void give_back_after(const Block& block, std::uint64_t sequence);
   // Its operation failed: its receivers may still read it.
-  void strand(const Block& block) { stranded_.add(block.offset, block.bytes); }
-  // At the end of the communicator.
+  void strand(const Block& block);
+  // At the end of the communicator. Blocks that may still be read are stranded.
   void release_spare();
   StrandedBlocks& stranded() { return stranded_; }
 
  private:
+  // A block that no operation of this rank uses.
+  struct Spare {
+    Block block;
+    std::uint64_t sequence = 0;  // of the operation that it waits for; 0: none
+  };
+
+  bool in_arena(const Block& block) const {
+    return block.offset >= arena_.offset && block.offset < arena_.offset + arena_.bytes;
+  }
+  bool is_free(const Spare& spare) const {
+    return spare.sequence == 0 || lane_.was_completed_by_all(spare.sequence);
+  }
+  Spare* find_free(std::int64_t bytes);
+  Block cut_from_arena(std::int64_t bytes);
+  base::Result<Block> allocate(std::int64_t bytes);
+  void make_room(std::int64_t bytes);
   void release(const Block& block);
 
   memory::JobMemory& memory_;
+  engine::Lane& lane_;
   StrandedBlocks stranded_;
-  Block spare_;
+  std::vector<Spare> spare_;
+  std::int64_t spare_bytes_ = 0;  // without those of the arena
+  // Short blocks are cut from it, for good. Blocks of the job's memory begin at multiples of its
+  // segments, so equal ones would share the same few sets of a cache.
+  Block arena_;
+  std::int64_t cut_bytes_ = 0;
+  bool arena_is_stranded_ = false;
 };
 
 }  // namespace unisono::comm

@@ -47,7 +47,12 @@ class LocalBinder {
           UNISONO_CHECK(false, "an op that needs others' counts");
       }
     }
-    for (const std::int32_t peer : offered_to_) bind_return(peer);
+    program_.staging_lasts =
+        !staged_for_.empty() && program_.staging_bytes <= options_.lasting_up_to;
+    if (!program_.staging_lasts) {
+      for (const std::int32_t peer : staged_for_) bind_return(peer);
+    }
+    for (const std::int32_t peer : pulled_by_) bind_return(peer);
     return std::move(program_);
   }
 
@@ -56,10 +61,11 @@ class LocalBinder {
   std::int64_t line(int rank, std::int64_t number) const {
     return rank * options_.geometry.rank_stride() + number * kLineBytes;
   }
+  bool is_offered(std::int64_t bytes) const { return bytes > std::max(share_, kMostInLine); }
   // The position of a message of so many bytes for a slot; an advertised one has its advertisement
   // in the line.
   Place payload(int rank, SlotId slot, std::int64_t bytes) const {
-    if (bytes <= kMostInLine || bytes > share_) return {Space::windows, line(rank, slot)};
+    if (bytes <= kMostInLine || is_offered(bytes)) return {Space::windows, line(rank, slot)};
     return {Space::windows, line(rank, options_.geometry.lines) + slot * share_};
   }
   std::int64_t flag(int rank, SlotId slot) const { return line(rank, slot) + kLinePayload; }
@@ -81,7 +87,7 @@ class LocalBinder {
   void bind_send(const Op& op, OpId id) {
     const schedule::Target target = schedule_.targets_of(op)[0];
     const std::int64_t length = bytes(op.left.count);
-    const bool offered = length > share_;
+    const bool offered = is_offered(length);
     Step step = message_to(target.peer, offered ? StepKind::offer : StepKind::put);
     step.target = payload(target.peer, target.slot, length);
     step.left = locate(op.left);
@@ -89,10 +95,11 @@ class LocalBinder {
     step.note = length;
     if (!offered) {
       step.bytes = length;
+    } else if (prefers_pull(length) && stays(schedule_, id, shared())) {
+      pulled_by_.push_back(target.peer);
     } else {
-      offered_to_.push_back(target.peer);
-      if (!prefers_pull(length) || !stays(schedule_, id, shared()))
-        step.left = stage(op.left, length);
+      staged_for_.push_back(target.peer);
+      step.left = stage(op.left, length);
     }
     program_.steps.push_back(step);
   }
@@ -145,7 +152,7 @@ class LocalBinder {
     const schedule::Slot& slot = schedule_.slots[static_cast<std::size_t>(op.left.slot)];
     UNISONO_CHECK(op.left.offset == 0 && op.left.count == slot.count, "a copy of a whole slot");
     step.left = payload(schedule_.rank, op.left.slot, step.bytes);
-    if (step.bytes <= share_) {
+    if (!is_offered(step.bytes)) {
       program_.steps.push_back(step);
       return;
     }
@@ -188,7 +195,8 @@ class LocalBinder {
   const Schedule& schedule_;
   const LocalOptions& options_;
   std::int64_t share_;  // bytes of the data area that a slot has
-  std::vector<std::int32_t> offered_to_;
+  // The receivers of advertised messages.
+  std::vector<std::int32_t> staged_for_, pulled_by_;
   Program program_;
 };
 

@@ -5,6 +5,10 @@
 // of the processor read and write faster than one of the kernel. The others from the caller's
 // memory if it may be pulled and stays unchanged, else from staging, too. A receiver on another
 // host gets them from there through its own share. Every message has its length beside its flag.
+//
+// The sender waits until its receivers have read what they need from its memory or from staging.
+// If all of it is staged and short, it does not: then staging lasts until all members have
+// completed the operation.
 // Control path; pure; any thread.
 #pragma once
 
@@ -16,11 +20,12 @@ namespace unisono::plan {
 
 struct LocalOptions {
   std::int64_t element_bytes = 1;
-  BufferLayout input, output;     // each block in one piece
-  WindowGeometry geometry;        // at least 2 lines a rank
-  bool pull = false;              // ranks can read each other's memory
-  std::int64_t staged_up_to = 0;  // bytes of advertised messages that need not be pulled
-  std::int64_t pull_from = -1;    // instead: the shortest message that is pulled; negative: unset
+  BufferLayout input, output;      // each block in one piece
+  WindowGeometry geometry;         // at least 2 lines a rank
+  bool pull = false;               // ranks can read each other's memory
+  std::int64_t staged_up_to = 0;   // bytes of advertised messages that need not be pulled
+  std::int64_t pull_from = -1;     // instead: the shortest message that is pulled; negative: unset
+  std::int64_t lasting_up_to = 0;  // bytes of staging for whose receivers the sender does not wait
   bool in_place = false;
   topology::HostMap hosts{};  // as BindOptions::hosts
 };

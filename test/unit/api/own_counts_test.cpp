@@ -366,12 +366,13 @@ TEST(OwnCountsMismatch, OfLengthsNamesBothRanksAndBothLengths) {
   }
 }
 
-// A block that one side does not know of is not sent. A rank that waits for it gets an error.
+// A block that one side does not know of is not sent. A rank that waits for it gets an error: its
+// receiver, or the sender of a block that is too long to be left behind.
 TEST(OwnCountsMismatch, OfABlockThatOneSideDoesNotKnowOf) {
   for (const bool sent : {false, true}) {
     SCOPED_TRACE(sent ? "sent and not expected" : "expected and not sent");
     run_threads(2, [&](ThreadRank& self) {
-      constexpr std::int64_t kLong = 20'000;
+      constexpr std::int64_t kLong = 100'000;
       const Words input = words_of(0, 0, kLong);
       Words output = untouched_words(kLong);
       const Words nothing{0, 0}, something{0, kLong};

@@ -219,6 +219,54 @@ TEST_P(LocalCounts, TheMemoryOfLongBlocksServesTheNextOperation) {
   EXPECT_EQ(requests, expected);
 }
 
+// Rank 1 runs as far ahead of the root as it may. So it uses all its memory, and then again that of
+// which the root has just read the blocks.
+TEST_P(LocalCounts, ASenderThatIsAheadOverwritesNothing) {
+  constexpr int kCalls = 200;
+  constexpr std::int64_t kOfCall = 1'000'000'000;
+  struct Case {
+    std::int64_t length;
+    int ahead;  // at least so many calls
+  };
+  for (const auto& [length, ahead] : {Case{5, 60}, Case{100, 60}, Case{1000, 8}, Case{20'000, 3}}) {
+    SCOPED_TRACE(length);
+    World world(options(2));
+    const Exchange exchange{2, {{0, 0}, {length, 0}}};
+    std::vector<std::vector<std::unique_ptr<Rank>>> calls;
+    int received = 0;
+    int most_ahead = 0;
+    const auto receive = [&] {
+      start(world, 0, *calls[static_cast<std::size_t>(received++)][0], 0);
+    };
+    for (int call = 0; call < kCalls; ++call) {
+      calls.push_back(prepare(exchange, Collective::gather, 0));
+      Rank& sender = *calls.back()[1];
+      for (std::int64_t i = 0; i < length; ++i) sender.input.at(0, i) += call * kOfCall;
+      start(world, 1, sender, 0);
+      world.step();
+      while (sender.pending.state == comm::Pending::State::running && received <= call) {
+        receive();
+        finish(world, calls[static_cast<std::size_t>(received - 1)]);
+        world.step();
+      }
+      ASSERT_EQ(sender.pending.state, comm::Pending::State::complete) << call;
+      most_ahead = std::max(most_ahead, call + 1 - received);
+    }
+    while (received < kCalls) receive();
+    for (int call = 0; call < kCalls; ++call) {
+      auto& of_call = calls[static_cast<std::size_t>(call)];
+      finish(world, of_call);
+      ASSERT_EQ(of_call[0]->pending.state, comm::Pending::State::complete) << call;
+      for (std::int64_t i = 0; i < length; ++i) {
+        ASSERT_EQ(of_call[0]->output.at(1, i), value(1, 0, i) + call * kOfCall) << call;
+      }
+    }
+    if (GetParam() != std::string("pull")) {
+      EXPECT_GE(most_ahead, ahead);
+    }
+  }
+}
+
 // In place, a block may be overwritten before its receiver has it: it has to be staged.
 TEST_P(LocalCounts, AllToAllInPlace) {
   for (const int ranks : {2, 5}) {
@@ -276,13 +324,14 @@ TEST_P(LocalCounts, CountsThatDisagreeAreAMismatchThatNamesBoth) {
 }
 
 // One side knows of a message that the other does not: whoever waits for it is told, and does not
-// wait for ever. A short message is missed by its receiver, a long one by its sender.
+// wait for ever. A message is missed by its receiver, or by its sender if that waits until it has
+// been read.
 TEST(LocalCountsSilence, AMessageThatOneSideDoesNotKnowOfIsAMismatch) {
   for (const bool sent : {false, true}) {
     SCOPED_TRACE(sent ? "sent and not expected" : "expected and not sent");
     WorldOptions options;
     World world(options);
-    const Exchange exchange{2, {{0, 0}, {20'000, 0}}};
+    const Exchange exchange{2, {{0, 0}, {100'000, 0}}};
     auto all = prepare(exchange, Collective::gather, 0);
     Rank& ignorant = *all[sent ? 0 : 1];
     Rank& waiting = *all[sent ? 1 : 0];

@@ -14,6 +14,8 @@
 namespace unisono::engine::lane_test {
 namespace {
 
+constexpr std::int64_t kNoLimit = 64;  // but that of the slot indexes
+
 // The shared memory of one lane, and a view of it for each rank.
 class LaneMemory {
  public:
@@ -43,13 +45,37 @@ TEST(Lane, ARankMayRunAheadByTheNumberOfChannelsAndNoFurther) {
   LaneMemory memory(2, 4, 1);
   Lane& fast = memory.at(0);
   for (std::uint64_t n = 1; n <= 4; ++n) {
-    EXPECT_TRUE(fast.may_enter(n)) << n;
+    EXPECT_TRUE(fast.may_enter(n, kNoLimit)) << n;
     fast.complete(n);
   }
-  EXPECT_FALSE(fast.may_enter(5));
+  EXPECT_FALSE(fast.may_enter(5, kNoLimit));
   memory.at(1).complete(1);
-  EXPECT_TRUE(fast.may_enter(5));
-  EXPECT_FALSE(fast.may_enter(6));
+  EXPECT_TRUE(fast.may_enter(5, kNoLimit));
+  EXPECT_FALSE(fast.may_enter(6, kNoLimit));
+}
+
+TEST(Lane, ARankMayLimitItselfFurther) {
+  LaneMemory memory(2, 4, 1);
+  Lane& fast = memory.at(0);
+  EXPECT_TRUE(fast.may_enter(1, 1));
+  fast.complete(1);
+  EXPECT_FALSE(fast.may_enter(2, 1));
+  EXPECT_TRUE(fast.may_enter(2, 2));
+  EXPECT_TRUE(fast.may_enter(4, kNoLimit)) << "an operation without a limit of its own";
+  memory.at(1).complete(1);
+  EXPECT_TRUE(fast.may_enter(2, 1));
+}
+
+TEST(Lane, ALookTellsWhatAllHaveCompleted) {
+  LaneMemory memory(2, 4, 1);
+  Lane& fast = memory.at(0);
+  fast.complete(1);
+  fast.complete(2);
+  memory.at(1).complete(1);
+  EXPECT_FALSE(fast.was_completed_by_all(1)) << "before the look";
+  fast.refresh_slowest();
+  EXPECT_TRUE(fast.was_completed_by_all(1));
+  EXPECT_FALSE(fast.was_completed_by_all(2));
 }
 
 TEST(Lane, AnAbsentRankHoldsTheOthersBack) {
@@ -57,7 +83,7 @@ TEST(Lane, AnAbsentRankHoldsTheOthersBack) {
   alignas(64) std::byte memory[8192] = {};
   ASSERT_LE(lane_control_bytes(geometry), 4096);
   Lane lane(geometry, 0, memory, memory + 4096, 1000);  // rank 1's line still says 0
-  EXPECT_FALSE(lane.may_enter(1002));
+  EXPECT_FALSE(lane.may_enter(1002, kNoLimit));
 }
 
 TEST(Lane, OperationsCompletedOutOfOrderCountOnceTheGapIsClosed) {

@@ -118,6 +118,51 @@ TEST(BindLocal, SoManyBytesAreStagedAndTheRestIsPulled) {
   EXPECT_EQ(staged_offers(bind_alltoall(1, 3000, options)), 0) << "not even one fits";
 }
 
+std::int64_t awaited_returns(const Program& program) {
+  return std::ranges::count_if(
+      program.steps, [](const Step& step) { return step.kind == StepKind::wait && step.note < 0; });
+}
+
+// Where staging lasts, no step waits for the ranks that read it.
+TEST(BindLocal, ShortStagingLastsAndIsNotWaitedFor) {
+  LocalOptions options;
+  options.lasting_up_to = 3 * 1088;
+  const Program lasts = bind_alltoall(1, 1088, options);
+  EXPECT_TRUE(lasts.staging_lasts);
+  EXPECT_EQ(awaited_returns(lasts), 0);
+  const Program longer = bind_alltoall(1, 1089, options);
+  EXPECT_FALSE(longer.staging_lasts);
+  EXPECT_EQ(awaited_returns(longer), 3);
+  EXPECT_FALSE(bind_alltoall(1, 1024, options).staging_lasts) << "nothing is staged";
+}
+
+TEST(BindLocal, APulledMessageIsWaitedForBesideStagingThatLasts) {
+  LocalOptions options;
+  options.pull = true;
+  options.staged_up_to = 2 * 1088;
+  options.lasting_up_to = 2 * 1088;
+  const Program program = bind_alltoall(1, 1088, options);
+  EXPECT_TRUE(program.staging_lasts);
+  EXPECT_EQ(staged_offers(program), 2);
+  EXPECT_EQ(awaited_returns(program), 1);
+}
+
+// Whatever the share is, a line takes what fits into it.
+TEST(BindLocal, AShortMessageIsInItsLineWhereTheWindowHasNoShare) {
+  const std::vector<std::int64_t> counts(4, 48);
+  schedule::Shape shape;
+  shape.collective = Collective::alltoall;
+  shape.ranks = 4;
+  shape.blocks = *Blocks::of_pairs_of(1, counts, counts);
+  LocalOptions options;
+  options.geometry = {.ranks = 4, .channels = 2, .lines = 24, .data_bytes = 192};
+  ASSERT_EQ(longest_block(options), 0);
+  const auto* row = algorithm::find(shape.collective, "linear");
+  const Program program = bind_local(*algorithm::build(*row, shape, {}, 1), options);
+  EXPECT_EQ(count_of(program, StepKind::offer), 0);
+  EXPECT_EQ(count_of(program, StepKind::put), 3);
+}
+
 TEST(BindLocal, ASettingSaysFromWhereOnMessagesArePulled) {
   LocalOptions options;
   options.pull = true;
