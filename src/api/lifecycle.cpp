@@ -25,6 +25,7 @@
 #include "nic/service/probe.hpp"
 #include "plan/call.hpp"
 #include "profile/profile.hpp"
+#include "transport/ip/network_settings.hpp"
 #include "transport/table.hpp"
 
 struct unisono_threads_s {
@@ -72,8 +73,13 @@ Result<unisono_comm_t> enter(bootstrap::JobInfo info, std::shared_ptr<memory::Jo
 // only, and no rank takes another for lost meanwhile.
 nic::Capabilities find_nic(const base::Settings& settings, int rank) {
   if (settings.toggle(base::Setting::nic) == base::Toggle::off) return {};
-  const auto offer = nic::probe_capabilities(settings.text(base::Setting::nic_socket),
-                                             nic::Preferences::of(settings));
+  const auto networks = transport::network_settings(settings);
+  if (!networks.ok()) return {};  // joining the job reports it
+  const auto offer = nic::probe_capabilities(
+      settings.text(base::Setting::nic_socket), nic::Preferences::of(settings),
+      [&](const std::string& interface, std::uint32_t ipv4) {
+        return networks->networks.allows(interface, transport::ipv4_address(ipv4));
+      });
   if (offer.ok()) return *offer;
   base::log(base::LogLevel::info, "nic", "rank {} has no NIC path: {}", rank,
             offer.error().message);

@@ -53,13 +53,17 @@ nic::ServiceStatus busy_daemon() {
   return status;
 }
 
-Json document(const base::Result<nic::ServiceStatus>& status) {
+using Statuses = base::Result<std::vector<nic::ServiceStatus>>;
+
+Statuses busy() { return std::vector{busy_daemon()}; }
+
+Json document(const Statuses& all) {
   const Capability capability = {"/usr/sbin/unisonod", true, "6.6.0", 0, false};
-  return Json::parse(status_json(capability, two_interfaces(), "/run/x", status));
+  return Json::parse(status_json(capability, two_interfaces(), "/run/x", all));
 }
 
 TEST(NicStatusJson, TheDaemon) {
-  const Json json = document(busy_daemon());
+  const Json json = document(busy());
   EXPECT_EQ(json["schema"], "unisono-nic-status");
   EXPECT_EQ(json["version"], kStatusVersion);
   EXPECT_TRUE(json["why_no_daemon"].is_null());
@@ -75,8 +79,23 @@ TEST(NicStatusJson, TheDaemon) {
   EXPECT_EQ(daemon["counters"]["service"]["groups_joined"], 5);
 }
 
+TEST(NicStatusJson, EachInterfaceThatIsServed) {
+  nic::ServiceStatus second = busy_daemon();
+  second.served.interface = "eth1";
+  second.served.native = 0;
+  second.counters[UNISONO_NIC_SENT_UP] = 3;
+  const Json daemon = document(std::vector{busy_daemon(), second})["daemon"];
+  EXPECT_EQ(daemon["interface"], "eth0");
+  EXPECT_EQ(daemon["counters"]["handled"]["sent_up"], 1234567890123456789);
+  ASSERT_EQ(daemon["served"].size(), 2U);
+  EXPECT_EQ(daemon["served"][0]["interface"], "eth0");
+  EXPECT_EQ(daemon["served"][1]["interface"], "eth1");
+  EXPECT_EQ(daemon["served"][1]["mode"], "generic");
+  EXPECT_EQ(daemon["served"][1]["packets"]["handled"]["sent_up"], 3);
+}
+
 TEST(NicStatusJson, EveryCounterIsThereOnceUnderItsKind) {
-  const Json counters = document(busy_daemon())["daemon"]["counters"];
+  const Json counters = document(busy())["daemon"]["counters"];
   std::size_t found = 0;
   for (const char* const kind : {"passed", "dropped", "handled", "wakeup"}) {
     found += counters[kind].size();
@@ -118,7 +137,7 @@ TEST(NicStatusJson, ThePageDescribesEveryKey) {
   std::ifstream stream(UNISONO_STATUS_PAGE);
   const std::string page(std::istreambuf_iterator<char>(stream), {});
   std::set<std::string> keys;
-  collect_keys(document(busy_daemon()), keys);
+  collect_keys(document(busy()), keys);
   EXPECT_GT(keys.size(), 60U);
   for (const std::string& key : keys) {
     const bool described = page.find(key + '`') != std::string::npos ||

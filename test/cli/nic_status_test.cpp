@@ -138,28 +138,35 @@ TEST(NicStatus, TheDaemon) {
   status.own_groups = {{1000, 4242, 0xABC, 1, 0, 2, 8192}};
   status.counters[UNISONO_NIC_SENT_UP] = 12;
   status.service = {9, 1, 30, 2, 3, 5, 4};
-  const std::string text = service_text("/run/x", status);
+  const auto text_of = [](const std::vector<nic::ServiceStatus>& all) {
+    return service_text("/run/x", all);
+  };
+  const std::string text = text_of({status});
   EXPECT_TRUE(text.starts_with(
       "unisonod:\n"
       "  socket: /run/x\n"
       "  process: 17, 2 connections\n"
-      "  interface: u0 (veth), generic mode\n"
-      "  address: 10.0.0.1 port 47300, 00:00:00:00:00:09\n"
       "  groups: 3 of all users, 24 KiB\n"
       "    job 00000abc communicator 1: rank 0, 2 children, 8 KiB, process 4242 of user 1000\n"
       "  you may have 63 more groups and 1024 KiB\n"
-      "  packets:\n    foreign: 0\n"))
+      "  service:\n    connections_accepted: 9\n    connections_refused: 1\n"
+      "    requests: 30\n    requests_refused: 2\n    malformed: 3\n"
+      "    groups_joined: 5\n    groups_ended: 4\n"
+      "  interface: u0 (veth), generic mode\n"
+      "    address: 10.0.0.1 port 47300, 00:00:00:00:00:09\n"
+      "    packets:\n      foreign: 0\n"))
       << text;
-  EXPECT_NE(text.find("    sent_up: 12\n"), std::string::npos);
+  EXPECT_NE(text.find("      sent_up: 12\n"), std::string::npos);
   EXPECT_EQ(text.find("still have mapped"), std::string::npos);
-  EXPECT_TRUE(
-      text.ends_with("  service:\n    connections_accepted: 9\n    connections_refused: 1\n"
-                     "    requests: 30\n    requests_refused: 2\n    malformed: 3\n"
-                     "    groups_joined: 5\n    groups_ended: 4\n"))
-      << text;
+  nic::ServiceStatus second = status;
+  second.served.interface = "u1";
+  second.counters[UNISONO_NIC_SENT_UP] = 5;
+  const std::string both = text_of({status, second});
+  EXPECT_TRUE(both.starts_with(text)) << both;
+  EXPECT_NE(both.find("  interface: u1 (veth), generic mode\n", text.size()), std::string::npos);
+  EXPECT_NE(both.find("      sent_up: 5\n", text.size()), std::string::npos);
   status.retained_bytes = 8 << 10;
-  EXPECT_NE(service_text("/run/x", status)
-                .find("  ended groups that processes still have mapped: 8 KiB\n"),
+  EXPECT_NE(text_of({status}).find("  ended groups that processes still have mapped: 8 KiB\n"),
             std::string::npos);
 }
 

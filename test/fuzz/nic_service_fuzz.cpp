@@ -63,7 +63,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   check_bytes(input);
   if (size == 0) return 0;
   std::vector<std::byte> message = empty_of(data[0]);
-  const std::size_t head = encode(Describe{}).size();
+  const std::size_t head = encode(AskStatus{}).size();
   const auto fields = input.subspan(1);
   // At their own length, and at the length that an empty message of the type has.
   const std::size_t shared = std::min(fields.size(), message.size() - head);

@@ -77,73 +77,83 @@ base::Result<std::uint32_t> Groups::join(const Client& client, const unisono_nic
   refresh();
   UNISONO_TRY(check_quota(client.user, row));
   UNISONO_TRY(check_capacity(client.user, row));
-  UNISONO_ASSIGN(const std::uint32_t index, device_.add_group(row));
+  UNISONO_ASSIGN(const std::uint32_t number, devices_.add_group(client.interface, row));
   const nic::GroupLine line = {client.user,           client.process, row.id.job,
                                row.id.communicator,   row.rank,       row.children,
                                nic::memory_bytes(row)};
-  groups_[index] = {client, line, descriptors_of(row)};
-  return index;
+  groups_[number] = {client, line, descriptors_of(row)};
+  return number;
 }
 
 base::Result<std::uint32_t> Groups::share(const Client& client, const nic::Share& asked) const {
-  for (const auto& [index, group] : groups_) {
-    const unisono_nic_row& row = device_.row(index);
+  for (const auto& [number, group] : groups_) {
+    const unisono_nic_row& row = devices_.row(number);
     if (group.client.user != client.user || row.id.job != asked.id.job ||
         row.id.communicator != asked.id.communicator) {
       continue;
     }
-    if (row.key.low == asked.key.low && row.key.high == asked.key.high) return index;
+    if (row.key.low == asked.key.low && row.key.high == asked.key.high) return number;
   }
   return Error{Code::argument, fmt::format("unisonod: user {} has no group {:08x}/{} with this key",
                                            client.user, asked.id.job, asked.id.communicator)};
 }
 
-base::Status Groups::leave(const Client& client, std::uint32_t index) {
-  const auto found = groups_.find(index);
+base::Status Groups::leave(const Client& client, std::uint32_t number) {
+  const auto found = groups_.find(number);
   if (found == groups_.end() || found->second.client.connection != client.connection) {
     return Error{Code::argument,
-                 fmt::format("unisonod: group {} is not one of this connection's", index)};
+                 fmt::format("unisonod: group {} is not one of this connection's", number)};
   }
-  remove(std::vector{index});
+  remove(std::vector{number});
   return base::success();
 }
 
 void Groups::drop(const Client& client) {
   std::vector<std::uint32_t> own;
-  for (const auto& [index, group] : groups_) {
-    if (group.client.connection == client.connection) own.push_back(index);
+  for (const auto& [number, group] : groups_) {
+    if (group.client.connection == client.connection) own.push_back(number);
   }
   remove(own);
 }
 
 // Also retries those whose removal failed before.
 void Groups::remove(const std::vector<std::uint32_t>& gone) {
-  for (const std::uint32_t index : gone) {
-    const auto found = groups_.find(index);
-    retained_.add(found->second.client.user, found->second.line.bytes, device_.maps(index));
+  for (const std::uint32_t number : gone) {
+    const auto found = groups_.find(number);
+    retained_.add(found->second.client.user, found->second.line.bytes, devices_.maps(number));
     leaving_.insert(groups_.extract(found));
   }
   if (leaving_.empty()) return;
-  std::vector<std::uint32_t> indices;
-  for (const auto& [index, group] : leaving_) indices.push_back(index);
-  const base::Status removed = device_.remove_groups(indices);
-  if (!removed.ok() && !removal_failed_) {
-    base::log(base::LogLevel::error, "unisonod", "{}; it is tried again", removed.error().message);
+  base::Status outcome = base::success();
+  for (std::size_t position = 0; position < devices_.count(); ++position) {
+    std::vector<std::uint32_t> numbers;
+    for (const auto& [number, group] : leaving_) {
+      if (Devices::position_of(number) == position) numbers.push_back(number);
+    }
+    if (numbers.empty()) continue;
+    const base::Status removed = devices_.remove_groups(position, numbers);
+    if (removed.ok()) {
+      for (const std::uint32_t number : numbers) leaving_.erase(number);
+    } else if (outcome.ok()) {
+      outcome = removed;
+    }
   }
-  removal_failed_ = !removed.ok();
-  if (removed.ok()) leaving_.clear();
+  if (!outcome.ok() && !removal_failed_) {
+    base::log(base::LogLevel::error, "unisonod", "{}; it is tried again", outcome.error().message);
+  }
+  removal_failed_ = !outcome.ok();
 }
 
 Groups::Share Groups::share_of(std::uint32_t user) const {
   Share share;
   share.bytes = retained_.bytes(user);
-  for (const auto& [index, group] : groups_) {
+  for (const auto& [number, group] : groups_) {
     if (group.client.user != user) continue;
     ++share.groups;
     share.descriptors += group.descriptors;
     share.bytes += group.line.bytes;
   }
-  for (const auto& [index, group] : leaving_) {
+  for (const auto& [number, group] : leaving_) {
     if (group.client.user != user) continue;
     ++share.groups;
     share.descriptors += group.descriptors;
@@ -155,8 +165,8 @@ Groups::Share Groups::whole() const {
   Share all;
   all.groups = static_cast<std::uint32_t>(groups_.size() + leaving_.size());
   all.bytes = retained_.bytes() + bytes();
-  for (const auto& [index, group] : groups_) all.descriptors += group.descriptors;
-  for (const auto& [index, group] : leaving_) all.descriptors += group.descriptors;
+  for (const auto& [number, group] : groups_) all.descriptors += group.descriptors;
+  for (const auto& [number, group] : leaving_) all.descriptors += group.descriptors;
   return all;
 }
 
@@ -172,13 +182,13 @@ std::uint64_t Groups::bytes_left(std::uint32_t user) const {
 
 std::uint64_t Groups::bytes() const {
   std::uint64_t sum = 0;
-  for (const auto& [index, group] : groups_) sum += group.line.bytes;
+  for (const auto& [number, group] : groups_) sum += group.line.bytes;
   return sum;
 }
 
 std::vector<nic::GroupLine> Groups::lines_for(std::uint32_t user) const {
   std::vector<nic::GroupLine> lines;
-  for (const auto& [index, group] : groups_) {
+  for (const auto& [number, group] : groups_) {
     if (lines.size() == nic::kMostGroupLines) break;
     if (user == 0 || group.client.user == user) lines.push_back(group.line);
   }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// unisonod: loads the NIC program on one interface of its network namespace and hands its groups to
+// unisonod: loads the NIC program on interfaces of its network namespace, and hands its groups to
 // the processes of that host. Everything it has belongs to its descriptors, so it leaves nothing
 // behind, however it ends. Ends on SIGTERM and SIGINT.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
@@ -11,12 +12,15 @@
 #include <sys/un.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/clock.hpp"
 #include "base/descriptor.hpp"
@@ -31,6 +35,7 @@ namespace {
 
 constexpr int kExitFailure = 1;
 constexpr int kExitUsage = 2;
+constexpr int kMostInterfaces = 16;
 
 struct Options {
   ServerOptions server;
@@ -53,8 +58,11 @@ void declare(CLI::App& app, Options& options) {
   server.path = nic::kServicePath;
   server.port = nic::kServicePort;
   app.set_version_flag("--version", version_text(), "Print the version and leave");
-  app.add_option("--interface", server.interface, "Interface on which the program runs")
-      ->required();
+  app.add_option("--interface", server.interfaces,
+                 "Interface on which the program runs; once for each of several")
+      ->required()
+      ->allow_extra_args(false)
+      ->expected(1, kMostInterfaces);
   app.add_option("--socket", server.path, "Where processes of this host find it")
       ->capture_default_str();
   app.add_option("--mode", options.mode, "auto, native (in the driver) or generic")
@@ -142,31 +150,65 @@ void tell_manager() {
          reinterpret_cast<const sockaddr*>(&address), bytes);
 }
 
+// "eth0 (native mode)"
 std::string mode_text(const nic::Device& device, const nic::Interface& interface) {
-  if (!device.native()) return "generic mode";
-  if (interface.driver != "veth") return "native mode";
-  return "native mode; the other end of a veth needs an XDP program in native mode, too";
+  const char* mode = "generic mode";
+  if (device.native()) {
+    mode = interface.driver != "veth"
+               ? "native mode"
+               : "native mode; the other end of a veth needs an XDP program in native mode, too";
+  }
+  return fmt::format("{} ({})", interface.name, mode);
+}
+
+// The programs on all interfaces.
+struct Loaded {
+  std::vector<std::unique_ptr<nic::Device>> devices;
+  std::vector<std::string> modes;  // for people
+
+  base::Status add(const std::string& name, nic::Mode mode) {
+    UNISONO_ASSIGN(const nic::Interface interface, nic::read_interface(name));
+    nic::DeviceOptions options;
+    options.interface = name;
+    options.mode = mode;
+    UNISONO_ASSIGN(auto device, nic::load_device(options));
+    modes.push_back(mode_text(*device, interface));
+    devices.push_back(std::move(device));
+    return base::success();
+  }
+  Devices all() const {
+    std::vector<nic::Device*> all;
+    for (const auto& device : devices) all.push_back(device.get());
+    return Devices(std::move(all));
+  }
+};
+
+base::Status check_different(std::vector<std::string> interfaces) {
+  std::ranges::sort(interfaces);
+  const auto twice = std::ranges::adjacent_find(interfaces);
+  if (twice == interfaces.end()) return base::success();
+  return base::Error{base::Code::argument, fmt::format("--interface {} is given twice", *twice)};
 }
 
 base::Status serve(const Options& options) {
   signal(SIGPIPE, SIG_IGN);  // a log without a reader does not end the daemon
   const base::Descriptor stop = end_signals();
-  UNISONO_ASSIGN(const nic::Interface interface, nic::read_interface(options.server.interface));
-  nic::DeviceOptions device;
-  device.interface = options.server.interface;
-  device.mode = options.mode;
-  UNISONO_ASSIGN(const std::unique_ptr<nic::Device> loaded, nic::load_device(device));
+  UNISONO_TRY(check_different(options.server.interfaces));
+  Loaded loaded;
+  for (const std::string& interface : options.server.interfaces) {
+    UNISONO_TRY(loaded.add(interface, options.mode));
+  }
   make_directory(options.server.path);
   ServerOptions wanted = options.server;
   wanted.metrics_interval_ns = options.metrics_seconds * base::kSecond;
   wanted.drain_ns = options.drain_seconds * base::kSecond;
   wanted.capacity =
       Capacity::of_descriptors(raise_descriptor_limit(), options.server.capacity.bytes);
-  UNISONO_ASSIGN(const std::unique_ptr<Server> server, Server::open(*loaded, wanted));
-  std::fputs(fmt::format("unisonod: serves {} ({}) at {}\n", options.server.interface,
-                         mode_text(*loaded, interface), options.server.path)
-                 .c_str(),
-             stderr);
+  UNISONO_ASSIGN(const std::unique_ptr<Server> server, Server::open(loaded.all(), wanted));
+  std::fputs(
+      fmt::format("unisonod: serves {} at {}\n", fmt::join(loaded.modes, ", "), options.server.path)
+          .c_str(),
+      stderr);
   tell_manager();
   return server->run(stop.get());
 }

@@ -29,18 +29,29 @@ std::string label_value(std::string_view text) {
   return out;
 }
 
+std::string names_of(const std::vector<InterfaceSample>& interfaces) {
+  std::string names;
+  for (const InterfaceSample& interface : interfaces) {
+    names += (names.empty() ? "" : ",") + interface.name;
+  }
+  return names;
+}
+
 class Text {
  public:
-  explicit Text(const std::string& interface)
-      : labels_(fmt::format("interface=\"{}\"", label_value(interface))) {}
+  // `all`: the label of what is counted for all interfaces.
+  explicit Text(std::string all) : all_(std::move(all)) {}
 
   void family(std::string_view name, std::string_view type, std::string_view help) {
     name_ = fmt::format("unisono_nic_{}", name);
     out_ += fmt::format("# HELP {} {}\n# TYPE {} {}\n", name_, help, name_, type);
   }
-  void sample(std::uint64_t value, const std::string& more_labels = "") {
-    out_ += fmt::format("{}{{{}{}}} {}\n", name_, labels_, more_labels, value);
+  void sample(const std::string& interface, std::uint64_t value,
+              const std::string& more_labels = "") {
+    out_ += fmt::format("{}{{interface=\"{}\"{}}} {}\n", name_, label_value(interface), more_labels,
+                        value);
   }
+  void sample(std::uint64_t value) { sample(all_, value); }
   void gauge(std::string_view name, std::string_view help, std::uint64_t value) {
     family(name, "gauge", help);
     sample(value);
@@ -48,17 +59,20 @@ class Text {
   std::string take() { return std::move(out_); }
 
  private:
-  std::string labels_;
+  std::string all_;
   std::string name_;
   std::string out_;
 };
 
 // A family for each kind, so that the sum over a family has a meaning.
-void add_counters(Text& text, const nic::Counters& counters, nic::CounterKind kind) {
-  for (std::size_t i = 0; i < counters.size(); ++i) {
-    const auto counter = static_cast<unisono_nic_counter>(i);
-    if (nic::counter_kind(counter) != kind) continue;
-    text.sample(counters[i], fmt::format(",reason=\"{}\"", nic::counter_name(counter)));
+void add_counters(Text& text, const MetricsSample& sample, nic::CounterKind kind) {
+  for (const InterfaceSample& interface : sample.interfaces) {
+    for (std::size_t i = 0; i < interface.counters.size(); ++i) {
+      const auto counter = static_cast<unisono_nic_counter>(i);
+      if (nic::counter_kind(counter) != kind) continue;
+      text.sample(interface.name, interface.counters[i],
+                  fmt::format(",reason=\"{}\"", nic::counter_name(counter)));
+    }
   }
 }
 
@@ -80,24 +94,27 @@ bool write_all(int descriptor, std::string_view text) {
 }  // namespace
 
 std::string metrics_text(const MetricsSample& sample) {
-  Text text(sample.interface);
+  Text text(names_of(sample.interfaces));
   text.gauge("up", "Whether the daemon serves; 0 is written when it ends.", sample.up ? 1 : 0);
   text.family("build_info", "gauge", "Version and mode; the value is 1.");
-  text.sample(1, fmt::format(",version=\"{}\",mode=\"{}\"", UNISONO_VERSION,
-                             sample.native ? "native" : "generic"));
+  for (const InterfaceSample& interface : sample.interfaces) {
+    text.sample(interface.name, 1,
+                fmt::format(",version=\"{}\",mode=\"{}\"", UNISONO_VERSION,
+                            interface.native ? "native" : "generic"));
+  }
   text.gauge("connections", "Connections of clients.", sample.connections);
   text.gauge("groups", "Groups of all users.", sample.groups);
   text.gauge("memory_bytes", "Memory of these groups.", sample.bytes);
   text.gauge("retained_memory_bytes", "Memory of ended groups that processes still have mapped.",
              sample.retained_bytes);
   text.family("passed_packets_total", "counter", "Packets of others that were passed on.");
-  add_counters(text, sample.counters, nic::CounterKind::passed);
+  add_counters(text, sample, nic::CounterKind::passed);
   text.family("dropped_packets_total", "counter", "Packets that were dropped, by reason.");
-  add_counters(text, sample.counters, nic::CounterKind::dropped);
+  add_counters(text, sample, nic::CounterKind::dropped);
   text.family("handled_packets_total", "counter", "Packets of operations, by event.");
-  add_counters(text, sample.counters, nic::CounterKind::handled);
+  add_counters(text, sample, nic::CounterKind::handled);
   text.family("wakeups_total", "counter", "Wake-ups of sleeping processes, by outcome.");
-  add_counters(text, sample.counters, nic::CounterKind::wakeup);
+  add_counters(text, sample, nic::CounterKind::wakeup);
   nic::ServiceCounters::each(sample.service,
                              [&text](const char* name, const char* help, std::uint64_t value) {
                                text.family(fmt::format("{}_total", name), "counter", help);

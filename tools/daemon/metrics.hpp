@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "base/result.hpp"
 #include "nic/loader/device.hpp"
@@ -12,11 +13,15 @@
 
 namespace unisono::daemon {
 
-struct MetricsSample {
-  std::string interface;
+struct InterfaceSample {
+  std::string name;
   bool native = false;
-  bool up = true;  // false in the last file of a daemon
   nic::Counters counters = {};
+};
+
+struct MetricsSample {
+  std::vector<InterfaceSample> interfaces;  // one or more
+  bool up = true;                           // false in the last file of a daemon
   nic::ServiceCounters service;
   std::uint32_t connections = 0;
   std::uint32_t groups = 0;
@@ -24,7 +29,8 @@ struct MetricsSample {
   std::uint64_t retained_bytes = 0;
 };
 
-// In the text exposition format 0.0.4; each sample has the label `interface`.
+// In the text exposition format 0.0.4; each sample has the label `interface`. Where the daemon
+// counts for all of its interfaces together, the label has their names, separated by commas.
 std::string metrics_text(const MetricsSample& sample);
 
 // A reader sees the old text or the new one as a whole, because the text goes to PATH.tmp first.

@@ -3,6 +3,7 @@
 
 #include <arpa/inet.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <poll.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
@@ -111,7 +112,16 @@ Message refusal(const Error& error) { return Refused{error.code, error.message};
 
 }  // namespace
 
-base::Result<std::unique_ptr<Server>> Server::open(nic::Device& device, ServerOptions options) {
+Server::Server(Devices devices, ServerOptions options, Descriptor listener)
+    : devices_(std::move(devices)),
+      options_(std::move(options)),
+      listener_(std::move(listener)),
+      groups_(devices_, options_.quota, options_.capacity),
+      turns_(options_.quota.groups, options_.quota.joins_per_second) {
+  for (std::size_t i = 0; i < devices_.count(); ++i) tracers_.emplace_back(devices_.at(i));
+}
+
+base::Result<std::unique_ptr<Server>> Server::open(Devices devices, ServerOptions options) {
   UNISONO_ASSIGN(const sockaddr_un address, address_of(options.path));
   UNISONO_TRY(clear_path(options.path, address));
   Descriptor listener(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
@@ -121,7 +131,8 @@ base::Result<std::unique_ptr<Server>> Server::open(nic::Device& device, ServerOp
       chmod(options.path.c_str(), 0666) != 0 || listen(listener.get(), kWaitingConnections) != 0) {
     return system_error(fmt::format("serve at {}", options.path));
   }
-  std::unique_ptr<Server> server(new Server(device, std::move(options), std::move(listener)));
+  std::unique_ptr<Server> server(
+      new Server(std::move(devices), std::move(options), std::move(listener)));
   server->metrics_ns_ = base::now_ns() + server->options_.metrics_interval_ns;
   const base::Status written = server->write_metrics(true);
   server->metrics_failed_ = !written.ok();
@@ -150,9 +161,9 @@ base::Status Server::run(int stop) {
     const bool accepts = now_ns >= accepts_from_ns_;
     if (!accepts) next_ns = std::min(next_ns, accepts_from_ns_);
     // poll() ignores negative descriptors.
-    std::vector<pollfd> sources = {{stop, POLLIN, 0},
-                                   {accepts ? listener_.get() : -1, POLLIN, 0},
-                                   {tracer_.descriptor(), POLLIN, 0}};
+    std::vector<pollfd> sources = {{stop, POLLIN, 0}, {accepts ? listener_.get() : -1, POLLIN, 0}};
+    const std::size_t first_tracer = sources.size();
+    for (const Tracer& tracer : tracers_) sources.push_back({tracer.descriptor(), POLLIN, 0});
     const std::size_t first = sources.size();
     for (const auto& [descriptor, connection] : connections_) {
       const std::int64_t wait_ns = turns_.wait_ns(connection.client.user, now_ns);
@@ -167,7 +178,11 @@ base::Status Server::run(int stop) {
     }
     if (sources[0].revents != 0 && !begins_to_drain(stop)) return base::success();
     // First, as a connection that ends takes the trace with it.
-    if (sources[2].revents != 0) hand_out_records();
+    for (std::size_t i = 0; i < tracers_.size(); ++i) {
+      if (sources[first_tracer + i].revents == 0 || tracers_[i].hand_out()) continue;
+      // Its listener is gone, which is noticed as the end of the connection.
+      tracers_[i].stop(tracers_[i].connection());
+    }
     std::vector<int> ready;
     for (std::size_t i = first; i < sources.size(); ++i) {
       if (sources[i].revents != 0) ready.push_back(sources[i].fd);
@@ -228,11 +243,17 @@ std::int64_t Server::time_of_metrics(std::int64_t now_ns) {
 base::Status Server::write_metrics(bool up) {
   if (options_.metrics.empty()) return base::success();
   groups_.refresh();
-  UNISONO_ASSIGN(const nic::Counters counters, device_.counters());
-  const MetricsSample sample = {
-      options_.interface, device_.native(),   up,
-      counters,           service_counters(), static_cast<std::uint32_t>(connections_.size()),
-      groups_.count(),    groups_.bytes(),    groups_.retained_bytes()};
+  MetricsSample sample;
+  for (std::size_t i = 0; i < devices_.count(); ++i) {
+    UNISONO_ASSIGN(const nic::Counters counters, devices_.at(i).counters());
+    sample.interfaces.push_back({options_.interfaces[i], devices_.at(i).native(), counters});
+  }
+  sample.up = up;
+  sample.service = service_counters();
+  sample.connections = static_cast<std::uint32_t>(connections_.size());
+  sample.groups = groups_.count();
+  sample.bytes = groups_.bytes();
+  sample.retained_bytes = groups_.retained_bytes();
   return MetricsFile(options_.metrics).write(metrics_text(sample));
 }
 
@@ -299,13 +320,8 @@ std::optional<Refused> Server::too_many_connections(std::uint32_t user) const {
                   connections_.size(), total, reserve_of(total), kLittle)};
 }
 
-// A listener that is gone is noticed as the end of its connection.
-void Server::hand_out_records() {
-  if (!tracer_.hand_out()) tracer_.stop(tracer_.connection());
-}
-
 void Server::drop(int connection) {
-  tracer_.stop(connection);
+  for (Tracer& tracer : tracers_) tracer.stop(connection);
   const auto found = connections_.find(connection);
   groups_.drop(found->second.client);
   base::log(base::LogLevel::debug, "unisonod", "process {} of user {} has gone",
@@ -337,10 +353,12 @@ void Server::serve(Connection& connection, bool& keep) {
   keep = send_message(connection.socket.get(), reply.message, reply.maps);
 }
 
-Server::Reply Server::answer(const Client& client, const Message& question) {
+Server::Reply Server::answer(Client& client, const Message& question) {
   groups_.refresh();
+  // A client that names an interface wants to see it. One that names none is about to join a group.
+  const auto* const describe = std::get_if<nic::Describe>(&question);
   const bool begins_group = std::holds_alternative<nic::Join>(question) ||
-                            std::holds_alternative<nic::Describe>(question);
+                            (describe != nullptr && describe->interface.empty());
   if (begins_group && drains_until_ns_ != kNever) {
     return {
         Refused{Code::state, "unisonod: it is about to stop, and takes no new groups (--drain)"},
@@ -355,8 +373,8 @@ Server::Reply Server::answer(const Client& client, const Message& question) {
     return {left.ok() ? Message(nic::Left{}) : refusal(left.error()), {}};
   }
   if (std::holds_alternative<nic::AskStatus>(question)) return {answer_status(client), {}};
-  if (std::holds_alternative<nic::Describe>(question)) {
-    const auto described = served(client);
+  if (describe != nullptr) {
+    const auto described = choose(client, describe->interface);
     return {described.ok() ? Message(*described) : refusal(described.error()), {}};
   }
   if (const auto* trace = std::get_if<nic::Trace>(&question)) {
@@ -376,14 +394,14 @@ Server::Reply Server::answer_join(const Client& client, const unisono_nic_row& r
   return hand_out_group(joined);
 }
 
-Server::Reply Server::hand_out_group(const base::Result<std::uint32_t>& index) const {
-  if (!index.ok()) return {refusal(index.error()), {}};
-  const unisono_nic_row& placed = device_.row(*index);
-  return {nic::Joined{*index, placed.interface, placed.own}, device_.maps(*index)};
+Server::Reply Server::hand_out_group(const base::Result<std::uint32_t>& number) const {
+  if (!number.ok()) return {refusal(number.error()), {}};
+  const unisono_nic_row& placed = groups_.row(*number);
+  return {nic::Joined{*number, placed.interface, placed.own}, groups_.maps(*number)};
 }
 
 Message Server::answer_trace(const Client& client, const nic::Trace& question) {
-  const base::Status started = tracer_.start(client.connection, question.every);
+  const base::Status started = tracers_[client.interface].start(client.connection, question.every);
   if (!started.ok()) return refusal(started.error());
   base::log(base::LogLevel::info, "unisonod", "process {} of user {} traces", client.process,
             client.user);
@@ -393,7 +411,7 @@ Message Server::answer_trace(const Client& client, const nic::Trace& question) {
 Message Server::answer_status(const Client& client) const {
   nic::ServiceStatus status;
   const auto described = served(client);
-  const auto counters = device_.counters();
+  const auto counters = devices_.at(client.interface).counters();
   if (!described.ok()) return refusal(described.error());
   if (!counters.ok()) return refusal(counters.error());
   status.served = *described;
@@ -414,13 +432,40 @@ nic::ServiceCounters Server::service_counters() const {
   return counters;
 }
 
+// The client's interface from then on. Without a name that is the first one that can be used; if
+// none can, the error is the first one's.
+base::Result<nic::Served> Server::choose(Client& client, const std::string& interface) const {
+  const std::vector<std::string>& all = options_.interfaces;
+  if (!interface.empty()) {
+    const auto found = std::ranges::find(all, interface);
+    if (found == all.end()) {
+      return Error{Code::argument, fmt::format("unisonod: it does not serve {}, but {}", interface,
+                                               fmt::join(all, ", "))};
+    }
+    client.interface = static_cast<std::size_t>(found - all.begin());
+    return served(client);
+  }
+  client.interface = 0;
+  const auto first = served(client);
+  if (first.ok()) return first;
+  for (std::size_t i = 1; i < all.size(); ++i) {
+    client.interface = i;
+    const auto other = served(client);
+    if (other.ok()) return other;
+  }
+  client.interface = 0;
+  return first;
+}
+
 // The address is read each time: it may have changed.
 base::Result<nic::Served> Server::served(const Client& client) const {
-  UNISONO_ASSIGN(const nic::Interface interface, nic::read_interface(options_.interface));
+  UNISONO_ASSIGN(const nic::Interface interface,
+                 nic::read_interface(options_.interfaces[client.interface]));
   nic::Served served;
   served.interface = interface.name;
+  served.all = fmt::format("{}", fmt::join(options_.interfaces, " "));
   served.driver = interface.driver;
-  served.native = device_.native() ? 1 : 0;
+  served.native = devices_.at(client.interface).native() ? 1 : 0;
   std::copy(std::begin(interface.mac), std::end(interface.mac), std::begin(served.own.mac));
   served.own.ipv4 = interface.ipv4;
   served.own.port = htons(options_.port);

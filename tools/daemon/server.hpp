@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Server: unisonod's socket and its connections. It asks the kernel for the identity of each
+// Server: unisonod's socket and its connections, for one interface or several. A connection is
+// served on the interface that it has chosen. It asks the kernel for the identity of each
 // client, answers each message, and drops clients that send malformed messages, do not read, or are
 // gone. It never waits for a client. Users that ask at the same time are served in turn
 // (turns.hpp). One thread.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <limits>
 #include <map>
 #include <memory>
@@ -15,12 +18,12 @@
 
 #include "base/descriptor.hpp"
 #include "base/result.hpp"
+#include "daemon/devices.hpp"
 #include "daemon/groups.hpp"
 #include "daemon/log_limit.hpp"
 #include "daemon/metrics.hpp"
 #include "daemon/tracer.hpp"
 #include "daemon/turns.hpp"
-#include "nic/loader/device.hpp"
 #include "nic/service/protocol.hpp"
 
 namespace unisono::daemon {
@@ -28,9 +31,9 @@ namespace unisono::daemon {
 inline constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 
 struct ServerOptions {
-  std::string path;        // of the socket
-  std::string interface;   // to which the device is attached
-  std::uint16_t port = 0;  // UDP port to which other hosts send
+  std::string path;                     // of the socket
+  std::vector<std::string> interfaces;  // to which the devices are attached, in their order
+  std::uint16_t port = 0;               // UDP port to which other hosts send
   Quota quota;
   Capacity capacity;
   std::string metrics;                   // file for Prometheus; empty: none
@@ -40,9 +43,9 @@ struct ServerOptions {
 
 class Server {
  public:
-  // The device outlives it. An error if another process serves at the path already, or if the file
+  // The devices outlive it. An error if another process serves at the path already, or if the file
   // for metrics cannot be written.
-  static base::Result<std::unique_ptr<Server>> open(nic::Device& device, ServerOptions options);
+  static base::Result<std::unique_ptr<Server>> open(Devices devices, ServerOptions options);
   // Informs all connected clients, removes the socket, and writes the last metrics.
   ~Server();
 
@@ -61,13 +64,7 @@ class Server {
     nic::GroupMaps maps;  // sent with it, if valid
   };
 
-  Server(nic::Device& device, ServerOptions options, base::Descriptor listener)
-      : device_(device),
-        options_(std::move(options)),
-        listener_(std::move(listener)),
-        groups_(device, options_.quota, options_.capacity),
-        tracer_(device),
-        turns_(options_.quota.groups, options_.quota.joins_per_second) {}
+  Server(Devices devices, ServerOptions options, base::Descriptor listener);
   bool begins_to_drain(int stop);
   bool is_drained(std::int64_t now_ns) const;
   void accept_one();
@@ -78,21 +75,21 @@ class Server {
   base::Status write_metrics(bool up);
   void serve_next(const std::vector<int>& ready);
   void serve(Connection& connection, bool& keep);
-  void hand_out_records();
   void drop(int connection);
-  Reply answer(const Client& client, const nic::Message& question);
+  Reply answer(Client& client, const nic::Message& question);
+  base::Result<nic::Served> choose(Client& client, const std::string& interface) const;
   nic::Message answer_trace(const Client& client, const nic::Trace& question);
   Reply answer_join(const Client& client, const unisono_nic_row& row);
-  Reply hand_out_group(const base::Result<std::uint32_t>& index) const;
+  Reply hand_out_group(const base::Result<std::uint32_t>& number) const;
   nic::Message answer_status(const Client& client) const;
   nic::ServiceCounters service_counters() const;
   base::Result<nic::Served> served(const Client& client) const;
 
-  nic::Device& device_;
+  const Devices devices_;
   const ServerOptions options_;
   base::Descriptor listener_;
   Groups groups_;
-  Tracer tracer_;
+  std::deque<Tracer> tracers_;  // by position of their device
   Turns turns_;
   LogLimit complaints_;
   std::map<int, Connection> connections_;  // by descriptor

@@ -11,6 +11,7 @@
 #include "plan/plan_cache.hpp"
 #include "select/nic/by_nic.hpp"
 #include "select/nic/tree_choice.hpp"
+#include "transport/ip/network_settings.hpp"
 #include "transport/table.hpp"
 
 namespace unisono::tools {
@@ -152,8 +153,13 @@ base::Result<std::string> find_nic(const schedule::Shape& shape, select::Circums
   UNISONO_TRY(select::check_nic_call(shape, now, choice));
   const select::NicShape nic_shape = select::nic_shape_of(shape, now);
   UNISONO_ASSIGN(const plan::NicCall lowered, plan::lower_call(nic_shape, 0));
+  UNISONO_ASSIGN(const transport::NetworkSettings networks, transport::network_settings(settings));
   UNISONO_ASSIGN(const nic::Capabilities own,
-                 nic::probe_capabilities(settings.text(base::Setting::nic_socket), preferences));
+                 nic::probe_capabilities(settings.text(base::Setting::nic_socket), preferences,
+                                         [&](const std::string& interface, std::uint32_t ipv4) {
+                                           return networks.networks.allows(
+                                               interface, transport::ipv4_address(ipv4));
+                                         }));
   // Hosts are machines of their own, like this one.
   std::vector<nic::Capabilities> offers(static_cast<std::size_t>(place.hosts.hosts()), own);
   for (std::size_t host = 0; host < offers.size(); ++host) {

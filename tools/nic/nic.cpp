@@ -4,11 +4,15 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
+#include <iterator>
 #include <memory>
+#include <sstream>
 #include <string>
+#include <vector>
 
 #include "base/clock.hpp"
 #include "commands.hpp"
@@ -21,10 +25,23 @@
 namespace unisono::tools {
 namespace {
 
-base::Result<nic::ServiceStatus> ask(const std::string& path) {
+// The status of each interface that the daemon serves. One that is down has none; if that holds for
+// all, the error is that of the first.
+base::Result<std::vector<nic::ServiceStatus>> ask(const std::string& path) {
   UNISONO_ASSIGN(const std::unique_ptr<nic::ServiceClient> client,
                  nic::ServiceClient::connect(path));
-  return client->status();
+  auto first = client->status();
+  // It serves this connection on the first interface, unless that is down.
+  if (!first.ok() && client->describe().ok()) first = client->status();
+  if (!first.ok()) return first.error();
+  std::vector<nic::ServiceStatus> all = {*first};
+  std::istringstream names(first->served.all);
+  for (std::string name; names >> name;) {
+    if (name == first->served.interface || !client->describe(name).ok()) continue;
+    UNISONO_ASSIGN(nic::ServiceStatus status, client->status());
+    all.push_back(std::move(status));
+  }
+  return all;
 }
 
 struct StatusOptions {
@@ -51,7 +68,7 @@ int show_status(const StatusOptions& options) {
 
 struct TraceOptions {
   std::string path = nic::kServicePath;
-  std::string interface;    // empty: the one that the daemon serves
+  std::string interface;    // empty: the first one that the daemon serves
   std::uint64_t count = 0;  // 0: no end
   std::uint32_t sample = 1;
 };
@@ -65,14 +82,18 @@ std::int64_t clock_offset_ns() {
 // Each line as soon as it is there: people look at it, and scripts read it through a pipe.
 base::Status trace(const TraceOptions& options) {
   UNISONO_ASSIGN(const auto client, nic::ServiceClient::connect(options.path));
-  UNISONO_ASSIGN(const nic::Served served, client->describe());
-  if (!options.interface.empty() && options.interface != served.interface) {
+  UNISONO_ASSIGN(const nic::Served first, client->describe());
+  const std::string wanted = options.interface.empty() ? first.interface : options.interface;
+  std::istringstream names(first.all);
+  if (std::find(std::istream_iterator<std::string>(names), {}, wanted) ==
+      std::istream_iterator<std::string>()) {
     return base::Error{
         base::Code::argument,
         fmt::format("the daemon at {} serves {}, not {}; another one may serve that: "
                     "name its --socket",
-                    options.path, served.interface, options.interface)};
+                    options.path, first.all, wanted)};
   }
+  UNISONO_ASSIGN(const nic::Served served, client->describe(wanted));
   UNISONO_TRY(client->start_trace(options.sample));
   const std::int64_t offset_ns = clock_offset_ns();
   std::uint64_t shown = 0;
@@ -104,7 +125,8 @@ void add_trace(CLI::App& command, int& exit_status) {
       "shows no vectors, and counts packets that it cannot record.");
   auto options = std::make_shared<TraceOptions>();
   trace->add_option("--socket", options->path, "Where the daemon serves")->capture_default_str();
-  trace->add_option("--interface", options->interface, "An error if the daemon serves another one");
+  trace->add_option("--interface", options->interface,
+                    "The interface, if the daemon serves several");
   trace->add_option("--count", options->count, "End after that many packets")
       ->check(CLI::PositiveNumber);
   trace->add_option("--sample", options->sample, "Show one packet of every K")

@@ -134,17 +134,26 @@ std::string groups_text(const nic::ServiceStatus& status) {
                            status.served.bytes_left / 1024);
 }
 
-std::string counters_text(const nic::ServiceStatus& status) {
-  std::string out = "  packets:\n";
-  for (std::size_t i = 0; i < status.counters.size(); ++i) {
-    out += fmt::format("    {}: {}\n", nic::counter_name(static_cast<unisono_nic_counter>(i)),
-                       status.counters[i]);
-  }
-  out += "  service:\n";
+std::string service_counters_text(const nic::ServiceStatus& status) {
+  std::string out = "  service:\n";
   nic::ServiceCounters::each(status.service,
                              [&out](const char* name, const char*, std::uint64_t value) {
                                out += fmt::format("    {}: {}\n", name, value);
                              });
+  return out;
+}
+
+std::string interface_text(const nic::ServiceStatus& status) {
+  const nic::Served& served = status.served;
+  std::string out = fmt::format("  interface: {} ({}), {} mode\n", served.interface, served.driver,
+                                served.native != 0 ? "native" : "generic");
+  out += fmt::format("    address: {} port {}, {}\n", nic::ipv4_text(served.own.ipv4),
+                     ntohs(served.own.port), nic::mac_text(served.own.mac));
+  out += "    packets:\n";
+  for (std::size_t i = 0; i < status.counters.size(); ++i) {
+    out += fmt::format("      {}: {}\n", nic::counter_name(static_cast<unisono_nic_counter>(i)),
+                       status.counters[i]);
+  }
   return out;
 }
 
@@ -217,17 +226,16 @@ std::string interfaces_text(std::span<const nic::Interface> interfaces) {
   return out;
 }
 
-std::string service_text(const std::string& path, const base::Result<nic::ServiceStatus>& status) {
-  if (!status.ok()) return fmt::format("unisonod: none\n  because: {}\n", status.error().message);
-  const nic::Served& served = status->served;
+std::string service_text(const std::string& path,
+                         const base::Result<std::vector<nic::ServiceStatus>>& all) {
+  if (!all.ok()) return fmt::format("unisonod: none\n  because: {}\n", all.error().message);
+  const nic::ServiceStatus& first = all->front();
   std::string out = "unisonod:\n";
   out += fmt::format("  socket: {}\n", path);
-  out += fmt::format("  process: {}, {} connections\n", status->process, status->connections);
-  out += fmt::format("  interface: {} ({}), {} mode\n", served.interface, served.driver,
-                     served.native != 0 ? "native" : "generic");
-  out += fmt::format("  address: {} port {}, {}\n", nic::ipv4_text(served.own.ipv4),
-                     ntohs(served.own.port), nic::mac_text(served.own.mac));
-  return out + groups_text(*status) + counters_text(*status);
+  out += fmt::format("  process: {}, {} connections\n", first.process, first.connections);
+  out += groups_text(first) + service_counters_text(first);
+  for (const nic::ServiceStatus& status : *all) out += interface_text(status);
+  return out;
 }
 
 }  // namespace unisono::tools

@@ -37,6 +37,8 @@ std::string why_unusable(const nic::Interface& interface);
 // `path`: the daemon's socket; `serves`: a daemon answers there.
 std::string capability_text(const Capability& capability, const std::string& path, bool serves);
 std::string interfaces_text(std::span<const nic::Interface> interfaces);
-std::string service_text(const std::string& path, const base::Result<nic::ServiceStatus>& status);
+// `all`: the status of each interface. All of them have the same facts of the daemon as a whole.
+std::string service_text(const std::string& path,
+                         const base::Result<std::vector<nic::ServiceStatus>>& all);
 
 }  // namespace unisono::tools

@@ -56,31 +56,34 @@ Json json_of(const nic::GroupLine& group) {
 }
 
 // By kind, so that a reader may sum up dropped packets without knowing the reasons.
-Json counters_of(const nic::ServiceStatus& status) {
+Json packets_of(const nic::ServiceStatus& status) {
   Json json;
   for (std::size_t i = 0; i < status.counters.size(); ++i) {
     const auto counter = static_cast<unisono_nic_counter>(i);
     const char* const kind = nic::counter_kind_name(nic::counter_kind(counter));
     json[kind][nic::counter_name(counter)] = status.counters[i];
   }
-  nic::ServiceCounters::each(status.service,
-                             [&json](const char* name, const char*, std::uint64_t value) {
-                               json["service"][name] = value;
-                             });
   return json;
 }
 
-Json json_of(const nic::ServiceStatus& status) {
+void add_interface(Json& json, const nic::ServiceStatus& status) {
   const nic::Served& served = status.served;
-  Json json;
-  json["process"] = status.process;
-  json["connections"] = status.connections;
   json["interface"] = served.interface;
   json["driver"] = text_or_null(served.driver);
   json["mode"] = served.native != 0 ? "native" : "generic";
   json["address"] = nic::ipv4_text(served.own.ipv4);
   json["port"] = ntohs(served.own.port);
   json["mac"] = nic::mac_text(served.own.mac);
+}
+
+// The keys of an interface are those of the first one.
+Json json_of(std::span<const nic::ServiceStatus> all) {
+  const nic::ServiceStatus& status = all.front();
+  const nic::Served& served = status.served;
+  Json json;
+  json["process"] = status.process;
+  json["connections"] = status.connections;
+  add_interface(json, status);
   json["groups"] = status.groups;
   json["bytes"] = status.bytes;
   json["retained_bytes"] = status.retained_bytes;
@@ -90,14 +93,26 @@ Json json_of(const nic::ServiceStatus& status) {
   for (const nic::GroupLine& group : status.own_groups) {
     json["own_groups"].push_back(json_of(group));
   }
-  json["counters"] = counters_of(status);
+  json["counters"] = packets_of(status);
+  nic::ServiceCounters::each(status.service,
+                             [&json](const char* name, const char*, std::uint64_t value) {
+                               json["counters"]["service"][name] = value;
+                             });
+  json["served"] = Json::array();
+  for (const nic::ServiceStatus& each : all) {
+    Json of_interface;
+    add_interface(of_interface, each);
+    of_interface["packets"] = packets_of(each);
+    json["served"].push_back(of_interface);
+  }
   return json;
 }
 
 }  // namespace
 
 std::string status_json(const Capability& capability, std::span<const nic::Interface> interfaces,
-                        const std::string& path, const base::Result<nic::ServiceStatus>& status) {
+                        const std::string& path,
+                        const base::Result<std::vector<nic::ServiceStatus>>& all) {
   Json json;
   json["schema"] = "unisono-nic-status";
   json["version"] = kStatusVersion;
@@ -107,8 +122,8 @@ std::string status_json(const Capability& capability, std::span<const nic::Inter
     json["interfaces"].push_back(json_of(interface));
   }
   json["socket"] = path;
-  json["daemon"] = status.ok() ? json_of(*status) : Json();
-  json["why_no_daemon"] = status.ok() ? Json() : Json(status.error().message);
+  json["daemon"] = all.ok() ? json_of(*all) : Json();
+  json["why_no_daemon"] = all.ok() ? Json() : Json(all.error().message);
   // A file system may hold names that are not UTF-8; JSON may not.
   return json.dump(2, ' ', false, Json::error_handler_t::replace);
 }

@@ -6,6 +6,7 @@
 
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/result.hpp"
 #include "nic/loader/interface.hpp"
@@ -16,8 +17,10 @@ namespace unisono::tools {
 
 inline constexpr int kStatusVersion = 1;
 
-// `path`: the daemon's socket; `status`: the daemon's answer, or why there is none.
+// `path`: the daemon's socket; `all`: the daemon's answer for each interface that it serves, or why
+// there is none.
 std::string status_json(const Capability& capability, std::span<const nic::Interface> interfaces,
-                        const std::string& path, const base::Result<nic::ServiceStatus>& status);
+                        const std::string& path,
+                        const base::Result<std::vector<nic::ServiceStatus>>& all);
 
 }  // namespace unisono::tools

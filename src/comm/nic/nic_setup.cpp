@@ -95,6 +95,7 @@ engine::NicGroupOptions NicSetup::options() const {
   options.key = {wire::hash(job_.key(), name + " 1"), wire::hash(job_.key(), name + " 2")};
   options.multicast = htonl(kGroups | (static_cast<std::uint32_t>(hash >> 32) & kGroupMask));
   options.rank = hosts_.of(members_.rank());
+  options.address = offers_[static_cast<std::size_t>(options.rank)].address.ipv4;
   options.ranks = hosts_.hosts();
   options.place = hosts_.place(members_.rank());
   options.places = static_cast<int>(hosts_.members(options.rank).size());

@@ -70,7 +70,10 @@ std::int64_t NicGroup::memory_bytes(int places) {
 base::Result<std::unique_ptr<NicGroup>> NicGroup::open(const NicGroupOptions& options) {
   UNISONO_ASSIGN(auto client, nic::ServiceClient::connect(options.path));
   std::unique_ptr<NicGroup> group(new NicGroup(options, std::move(client)));
-  UNISONO_ASSIGN(const nic::Served served, group->client_->describe());
+  const auto is_own = [&options](const std::string&, std::uint32_t ipv4) {
+    return options.address == 0 || ipv4 == options.address;
+  };
+  UNISONO_ASSIGN(const nic::Served served, nic::choose_interface(*group->client_, is_own));
   group->capabilities_ = nic::capabilities_of(served, options.preferences);
   return group;
 }

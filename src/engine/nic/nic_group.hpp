@@ -34,6 +34,7 @@ struct NicGroupOptions {
   std::string path = nic::kServicePath;  // of the daemon's socket
   unisono_nic_id id = {};
   unisono_key key = {};
+  std::uint32_t address = 0;    // this host's in the NIC path, network order; 0: the first one
   std::uint32_t multicast = 0;  // of 239.0.0.0/8, network order
   int rank = 0;                 // this host's, and how many hosts there are
   int ranks = 0;

@@ -145,8 +145,8 @@ base::Result<ServiceClient::Answer> ServiceClient::ask(const Message& question) 
   return receive(0);
 }
 
-base::Result<Served> ServiceClient::describe() {
-  UNISONO_ASSIGN(const Answer answer, ask(Describe{}));
+base::Result<Served> ServiceClient::describe(const std::string& interface) {
+  UNISONO_ASSIGN(const Answer answer, ask(Describe{interface}));
   if (const auto* served = std::get_if<Served>(&answer.message)) return *served;
   return unexpected(path_, answer.message);
 }

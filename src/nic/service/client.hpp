@@ -32,7 +32,8 @@ class ServiceClient {
   // Code::unsupported if no daemon serves there: the message says what to start.
   static base::Result<std::unique_ptr<ServiceClient>> connect(const std::string& path);
 
-  base::Result<Served> describe();
+  // Chooses the interface of this connection: by its name, or the first one that can be used.
+  base::Result<Served> describe(const std::string& interface = {});
   base::Result<std::unique_ptr<Membership>> join(const unisono_nic_row& row);
   // Shares a group that another process of this user and this host has joined with the same row.
   // Its memory stays mapped as long as this process likes. The group ends with the other's

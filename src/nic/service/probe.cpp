@@ -5,8 +5,7 @@
 
 #include <algorithm>
 #include <fstream>
-
-#include "nic/service/client.hpp"
+#include <sstream>
 
 namespace unisono::nic {
 namespace {
@@ -29,10 +28,23 @@ Capabilities capabilities_of(const Served& served, const Preferences& preference
           .preferences = preferences};
 }
 
+base::Result<Served> choose_interface(ServiceClient& client, const MayUse& may_use) {
+  UNISONO_ASSIGN(const Served first, client.describe());
+  if (may_use(first.interface, first.own.ipv4)) return first;
+  std::istringstream names(first.all);
+  for (std::string name; names >> name;) {
+    if (name == first.interface) continue;
+    const auto other = client.describe(name);  // refused: it is down, or has no address
+    if (other.ok() && may_use(name, other->own.ipv4)) return other;
+  }
+  return client.describe(first.interface);
+}
+
 base::Result<Capabilities> probe_capabilities(const std::string& path,
-                                              const Preferences& preferences) {
+                                              const Preferences& preferences,
+                                              const MayUse& may_use) {
   UNISONO_ASSIGN(const auto client, ServiceClient::connect(path));
-  UNISONO_ASSIGN(const Served served, client->describe());
+  UNISONO_ASSIGN(const Served served, choose_interface(*client, may_use));
   return capabilities_of(served, preferences);
 }
 

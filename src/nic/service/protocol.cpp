@@ -16,7 +16,7 @@ using base::Code;
 using base::Error;
 
 constexpr std::uint32_t kMagic = 0x4E494355;  // "UCIN"
-constexpr std::uint32_t kVersion = 5;
+constexpr std::uint32_t kVersion = 6;
 // Differs where the two sides would see different places in the shared memory.
 using Layout = std::array<std::uint32_t, 4>;
 constexpr Layout kLayout = {kVersion, sizeof(unisono_nic_row), sizeof(unisono_nic_slot),

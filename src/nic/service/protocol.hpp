@@ -25,8 +25,10 @@ inline constexpr std::size_t kMostGroupLines = 256;  // listed in a status, whic
 inline constexpr std::size_t kMostRecords = 128;     // of a trace, in one message
 
 // The requests of a process. Each gets one message as its answer.
+// Chooses the interface of this connection, by its name; empty: the first one that can be used.
 struct Describe {
-  static void each_field(auto&, auto&) {}
+  std::string interface;
+  static void each_field(auto& self, auto& visit) { visit.text(self.interface); }
   bool operator==(const Describe&) const = default;
 };
 // A group, for as long as this connection lasts. The daemon fills in index, interface and `own`.
@@ -52,7 +54,8 @@ struct Trace {
 
 // The answers of the daemon.
 struct Served {
-  std::string interface;
+  std::string interface;  // of this connection
+  std::string all;        // that the daemon serves, separated by blanks
   std::string driver;
   std::uint8_t native = 0;        // the driver runs the program
   unisono_nic_address own = {};   // the address to which other hosts send
@@ -61,6 +64,7 @@ struct Served {
   std::uint32_t groups_left = 0;  // ... and groups
   static void each_field(auto& self, auto& visit) {
     visit.text(self.interface);
+    visit.text(self.all);
     visit.text(self.driver);
     visit.plain(self.native);
     visit.plain(self.own);

@@ -31,6 +31,12 @@ bool is_link_wide_multicast(const IpAddress& address) {
 
 }  // namespace
 
+IpAddress ipv4_address(std::uint32_t address) {
+  IpAddress result;
+  std::memcpy(result.bytes.data(), &address, sizeof(address));
+  return result;
+}
+
 bool IpAddress::is_loopback() const {
   if (family == Family::v4) return bytes[0] == 127;
   IpAddress one{Family::v6, {}};

@@ -28,6 +28,9 @@ struct IpAddress {
   bool operator==(const IpAddress&) const = default;
 };
 
+// An IPv4 address in network order, as in sockaddr_in.
+IpAddress ipv4_address(std::uint32_t address);
+
 // Numeric forms only: a name may mean another address on each host. Error of code argument.
 base::Result<IpAddress> parse_ip(std::string_view text);
 std::string ip_text(const IpAddress& address);

@@ -25,6 +25,7 @@
 
 #include "nic/daemon/daemon_hosts.hpp"
 #include "nic/daemon/reduce_as.hpp"
+#include "nic/service/probe.hpp"
 
 namespace unisono::nic::test::daemon_test {
 namespace {
@@ -57,6 +58,83 @@ TEST_F(Daemon, TellsWhatItServes) {
   EXPECT_EQ(served->own.port, htons(kServicePort));
   EXPECT_EQ(served->mask, htonl(0xFFFFFF00));
   EXPECT_EQ(served->groups_left, 64U);
+}
+
+// Host 0 has another interface, until the test ends.
+class DaemonOfTwo : public Daemon {
+ protected:
+  void SetUp() override {
+    Daemon::SetUp();
+    if (IsSkipped() || HasFatalFailure()) return;
+    on(0, [this] {
+      ASSERT_EQ(std::system("ip link add u1 type veth peer name u1_peer && "
+                            "ip link set u1_peer up && ip address add 10.9.8.1/24 dev u1 && "
+                            "ip link set u1 up"),
+                0);
+      index = if_nametoindex("u1");
+    });
+  }
+  void TearDown() override {
+    Daemon::TearDown();
+    if (index != 0) on(0, [] { EXPECT_EQ(std::system("ip link delete u1"), 0); });
+  }
+
+  const std::uint32_t address = htonl(0x0A090801);
+  unsigned index = 0;  // of u1
+};
+
+TEST_F(DaemonOfTwo, OneSocketServesBoth) {
+  EXPECT_EQ(start(0, {"--interface", "u1"}),
+            "unisonod: serves u0 (generic mode), u1 (generic mode) at " + path(0));
+  const auto first = client(0), second = client(0);
+  const auto served = first->describe();
+  ASSERT_TRUE(served.ok()) << served.error().message;
+  EXPECT_EQ(served->interface, "u0");
+  EXPECT_EQ(served->all, "u0 u1");
+  const auto other = second->describe("u1");
+  ASSERT_TRUE(other.ok()) << other.error().message;
+  EXPECT_EQ(other->interface, "u1");
+  EXPECT_EQ(other->own.ipv4, address);
+  const auto unknown = second->describe("u9");
+  ASSERT_FALSE(unknown.ok());
+  EXPECT_NE(unknown.error().message.find("it does not serve u9, but u0, u1"), std::string::npos)
+      << unknown.error().message;
+
+  // Each connection has its groups on its interface.
+  unisono_nic_row row = leaf_row(2);
+  row.up.ipv4 = htonl(0x0A090802);
+  const auto on_first = first->join(leaf_row(1));
+  const auto on_second = second->join(row);
+  ASSERT_TRUE(on_first.ok()) << on_first.error().message;
+  ASSERT_TRUE(on_second.ok()) << on_second.error().message;
+  EXPECT_EQ((*on_first)->row.own.ipv4, host_address(0).ipv4);
+  EXPECT_EQ((*on_second)->row.own.ipv4, address);
+  EXPECT_EQ((*on_second)->row.interface, index);
+  EXPECT_NE((*on_first)->row.index, (*on_second)->row.index);
+  EXPECT_FALSE(first->leave((*on_second)->row.index).ok()) << "another connection's";
+  EXPECT_EQ(second->status()->groups, 2U) << "of the whole daemon";
+  EXPECT_TRUE(second->leave((*on_second)->row.index).ok());
+  EXPECT_EQ(second->status()->groups, 1U);
+
+  // A job chooses by its networks, and takes the first one if they name none.
+  const auto chosen = choose_interface(
+      *second, [&](const std::string&, std::uint32_t ipv4) { return ipv4 == address; });
+  EXPECT_EQ(chosen.ok() ? chosen->interface : chosen.error().message, "u1");
+  const auto none =
+      choose_interface(*second, [](const std::string&, std::uint32_t) { return false; });
+  EXPECT_EQ(none.ok() ? none->interface : none.error().message, "u0");
+
+  on(0, [] { EXPECT_EQ(std::system("ip link set u1 down"), 0); });
+  const auto down = second->describe("u1");
+  ASSERT_FALSE(down.ok());
+  EXPECT_NE(down.error().message.find("interface u1 is down"), std::string::npos);
+}
+
+TEST_F(Daemon, AnInterfaceIsServedOnce) {
+  EXPECT_EQ(start(0, {"--interface", "u0"}), "unisonod: --interface u0 is given twice");
+  EXPECT_EQ(start(0, {"--interface", "nosuch0"}),
+            "unisonod: there is no interface nosuch0; `ip link` lists them");
+  on(0, [] { EXPECT_EQ(programs_on_egress(), 0) << "what was loaded on the first one goes"; });
 }
 
 TEST_F(Daemon, UsersHaveQuotasAndTheirOwnGroupsOnly) {

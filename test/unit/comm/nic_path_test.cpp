@@ -225,7 +225,8 @@ TEST(NicCallOf, AllgathersOfShortBlocks) {
 }
 
 TEST(NicProbe, WithoutADaemonItSaysWhatToStart) {
-  const auto offer = nic::probe_capabilities("/nonexistent/nic.sock", {});
+  const auto offer = nic::probe_capabilities(
+      "/nonexistent/nic.sock", {}, [](const std::string&, std::uint32_t) { return true; });
   ASSERT_FALSE(offer.ok());
   EXPECT_EQ(offer.error().code, base::Code::unsupported);
   EXPECT_NE(offer.error().message.find("/nonexistent/nic.sock"), std::string::npos);

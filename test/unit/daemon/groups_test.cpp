@@ -189,5 +189,27 @@ TEST(Groups, AUserSeesItsOwnAndRootSeesAll) {
   EXPECT_TRUE(groups.lines_for(3000).empty());
 }
 
+// A device that is busy does not keep those of the others, and is asked for its own again.
+TEST(Groups, EachDeviceRemovesItsGroups) {
+  FakeDevice first, second;
+  Groups groups(Devices({&first, &second}), {});
+  Client on_second = kAnna;
+  on_second.interface = 1;
+  ASSERT_TRUE(groups.join(kAnna, row(1)).ok());
+  ASSERT_TRUE(groups.join(on_second, row(2)).ok());
+  EXPECT_EQ(first.rows.size(), 1U);
+  EXPECT_EQ(second.rows.size(), 1U);
+  EXPECT_EQ(groups.groups_left(1000), Quota().groups - 2) << "the quota is for all devices";
+  first.removes_nothing = true;
+  groups.drop(kAnna);
+  EXPECT_EQ(first.rows.size(), 1U);
+  EXPECT_TRUE(second.rows.empty());
+  EXPECT_TRUE(groups.has_leaving());
+  first.removes_nothing = false;
+  groups.try_again();
+  EXPECT_TRUE(first.rows.empty());
+  EXPECT_FALSE(groups.has_leaving());
+}
+
 }  // namespace
 }  // namespace unisono::daemon::test::groups_test

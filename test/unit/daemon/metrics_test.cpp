@@ -16,10 +16,11 @@ namespace unisono::daemon::test::metrics_test {
 namespace {
 
 MetricsSample busy() {
+  InterfaceSample eth0{.name = "eth0"};
+  for (std::size_t i = 0; i < eth0.counters.size(); ++i) eth0.counters[i] = 100 + i;
+  eth0.counters[UNISONO_NIC_SENT_UP] = 18446744073709551615U;
   MetricsSample sample;
-  sample.interface = "eth0";
-  for (std::size_t i = 0; i < sample.counters.size(); ++i) sample.counters[i] = 100 + i;
-  sample.counters[UNISONO_NIC_SENT_UP] = 18446744073709551615U;
+  sample.interfaces = {eth0};
   sample.service = {9, 1, 30, 2, 3, 5, 4};
   sample.connections = 8;
   sample.groups = 1;
@@ -41,19 +42,35 @@ TEST(Metrics, EveryValueIsThere) {
   EXPECT_EQ(at("connections_accepted_total"), 9U);
   EXPECT_EQ(at("groups_ended_total"), 4U);
   EXPECT_EQ(at("build_info", ",version=\"" UNISONO_VERSION "\",mode=\"generic\""), 1U);
-  for (std::size_t i = 0; i < busy().counters.size(); ++i) {
+  for (std::size_t i = 0; i < busy().interfaces[0].counters.size(); ++i) {
     const auto counter = static_cast<unisono_nic_counter>(i);
     std::string family = nic::counter_kind_name(nic::counter_kind(counter));
     family = family == "wakeup" ? "wakeups_total" : family + "_packets_total";
     const std::string reason = ",reason=\"" + std::string(nic::counter_name(counter)) + "\"";
-    EXPECT_EQ(at(family, reason), busy().counters[i]) << reason;
+    EXPECT_EQ(at(family, reason), busy().interfaces[0].counters[i]) << reason;
   }
-  EXPECT_EQ(values.size(), busy().counters.size() + 13);
+  EXPECT_EQ(values.size(), busy().interfaces[0].counters.size() + 13);
+}
+
+// Packets are those of an interface. The daemon's own counters are for all of them.
+TEST(Metrics, SeveralInterfacesHaveTheirOwnPackets) {
+  MetricsSample sample = busy();
+  sample.interfaces.push_back({.name = "eth1", .native = true});
+  sample.interfaces[1].counters[UNISONO_NIC_SENT_UP] = 7;
+  const auto values = parse_exposition(metrics_text(sample));
+  const std::string sent = "unisono_nic_handled_packets_total{interface=";
+  EXPECT_EQ(values.at(sent + "\"eth0\",reason=\"sent_up\"}"), 18446744073709551615U);
+  EXPECT_EQ(values.at(sent + "\"eth1\",reason=\"sent_up\"}"), 7U);
+  EXPECT_EQ(values.at("unisono_nic_groups{interface=\"eth0,eth1\"}"), 1U);
+  EXPECT_EQ(values.at("unisono_nic_build_info{interface=\"eth1\",version=\"" UNISONO_VERSION
+                      "\",mode=\"native\"}"),
+            1U);
+  EXPECT_EQ(values.size(), 2 * sample.interfaces[0].counters.size() + 14);
 }
 
 TEST(Metrics, AnyNameOfAnInterfaceGivesASoundLabel) {
   MetricsSample sample = busy();
-  sample.interface = "a\"b\\c\xFF\n";
+  sample.interfaces[0].name = "a\"b\\c\xFF\n";
   sample.up = false;
   const auto values = parse_exposition(metrics_text(sample));
   EXPECT_EQ(values.at(R"(unisono_nic_up{interface="a\"b\\c__"})"), 0U);

@@ -43,8 +43,9 @@ std::vector<Message> all_messages() {
   join.row.child_rank[1] = 9;
   Served served;
   served.interface = "u0";
+  served.all = "u0 u1";
   served.own.mac[5] = 3;
-  return {Describe{},
+  return {Describe{"u0"},
           join,
           Leave{7},
           AskStatus{},
