@@ -35,7 +35,7 @@ namespace {
 
 constexpr int kExitFailure = 1;
 constexpr int kExitUsage = 2;
-constexpr int kMostInterfaces = 16;
+constexpr int kMostInterfaces = 16;  // their names fit in a message (nic::kLongestText)
 
 struct Options {
   ServerOptions server;
@@ -61,7 +61,6 @@ void declare(CLI::App& app, Options& options) {
   app.add_option("--interface", server.interfaces,
                  "Interface on which the program runs; once for each of several")
       ->required()
-      ->allow_extra_args(false)
       ->expected(1, kMostInterfaces);
   app.add_option("--socket", server.path, "Where processes of this host find it")
       ->capture_default_str();
