@@ -25,7 +25,7 @@ using base::Status;
 
 // Between hosts, no rank can execute another's steps, read another's memory or see staged data. All
 // members must plan alike, however many cores their hosts have.
-plan::PlanContext plan_context(const Members& members, const SegmentLayout& layout) {
+plan::PlanContext plan_context(const Members& members, const Segment& segment) {
   job::Job& job = members.job();
   const transport::Capabilities& can = job.transport().capabilities();
   const bool one_memory = members.on_one_host();
@@ -38,7 +38,7 @@ plan::PlanContext plan_context(const Members& members, const SegmentLayout& layo
           .shared_cores = one_memory ? 0 : job.cores().shared_by_hosts(),
           .staged_multicast = can.multicast,
           .multicast = one_memory ? can.multicast : all_in_group,
-          .streams = layout.streams,
+          .streams = segment.layout().streams,
           .shared_windows = one_memory && can.shared_windows,
           .engine = job.settings().engine(),
           .pull = one_memory && can.pull,
@@ -48,11 +48,12 @@ plan::PlanContext plan_context(const Members& members, const SegmentLayout& layo
           .group = std::move(group),
           .single_copy_from = job.settings().bytes(base::Setting::single_copy_from),
           .check = job.settings().toggle(base::Setting::check),
-          .windows = layout.windows,
+          .windows = segment.layout().windows,
           .overrides = job.overrides(),
           .machine = &job.machine(),
           .learns = LearnedCalls::are_wanted(job.settings()) && members.size() > 1,
-          .profile = job.profile.get()};
+          .profile = job.profile.get(),
+          .choices = one_memory ? segment.choices() : nullptr};
 }
 
 // The parts that prepare the start of a plan with extras.
@@ -113,7 +114,7 @@ Communicator::Communicator(job::Job& job, std::vector<int> job_ranks, int rank, 
       ends_(segment_.at(grant.layout.ends), segment_.mark() + 1),
       watchdog_(members_, queue_, failures_, calls_, ends_),
       query_(members_, segment_),
-      plans_(plan_context(members_, grant.layout)),
+      plans_(plan_context(members_, segment_)),
       loan_(members_, segment_, queue_, calls_, watchdog_) {
   learner_ = LearnedCalls(*this).make_learner();
 }

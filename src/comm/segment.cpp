@@ -192,6 +192,7 @@ SegmentLayout plan_segment(int ranks, const base::Settings& settings, Links link
   g.ends = place(Ends::memory_bytes(ranks));
   g.members = place(ranks * static_cast<std::int64_t>(sizeof(MemberRecord)));
   g.calls = place(RemoteCalls::memory_bytes(ranks));
+  g.choices = place(plan::ChoiceTable::kBytes);
   for (const SizeClass size : plan::kSizeClasses) {
     g.lane_control[size] = place(engine::lane_control_bytes(g.windows[size]));
   }

@@ -16,6 +16,7 @@
 #include "comm/members.hpp"
 #include "engine/lane.hpp"
 #include "job/failure_record.hpp"
+#include "plan/choice_table.hpp"
 
 namespace unisono::comm {
 
@@ -26,6 +27,7 @@ struct SegmentLayout {
   plan::BySize<std::int64_t> lane_control;
   plan::BySize<std::int64_t> lane_windows;  // from here on memory only where it is needed
   std::int64_t agreement, answers, failure_answers, host_reduction, bytes;
+  std::int64_t choices;  // a ChoiceTable
   std::uint64_t first_sequence;
   bool streams;  // as in plan_segment
 };
@@ -83,6 +85,9 @@ class Segment {
   std::byte* at(std::int64_t part) const;
   SegmentHeader& header() const { return *header_; }
   MemberRecord* records() const { return reinterpret_cast<MemberRecord*>(at(layout_.members)); }
+  plan::ChoiceEntry* choices() const {
+    return reinterpret_cast<plan::ChoiceEntry*>(at(layout_.choices));
+  }
   FailurePlace failure_place() const;
   // Differs from that of older communicators at the same place.
   std::uint64_t mark() const { return layout_.first_sequence; }

@@ -3,6 +3,21 @@
 
 namespace unisono::plan {
 
+namespace {
+
+std::uint64_t mixed(std::uint64_t hash, std::uint64_t value) {
+  hash = (hash ^ value) * 0x9e3779b97f4a7c15U;
+  return hash ^ hash >> 29;
+}
+
+}  // namespace
+
+std::uint64_t hash_of(std::initializer_list<std::uint64_t> values) {
+  std::uint64_t hash = 1;
+  for (const std::uint64_t value : values) hash = mixed(hash, value);
+  return hash;
+}
+
 Digest::Digest(const Call& call) {
   const auto number = [](std::int32_t n) {
     return static_cast<std::uint64_t>(n < kFirstUserNumber ? n : kFirstUserNumber);
@@ -30,10 +45,7 @@ void Digest::add_blocks(const schedule::Blocks& blocks) {
   }
 }
 
-void Digest::add(std::uint64_t value) {
-  hash_ = (hash_ ^ value) * 0x9e3779b97f4a7c15U;
-  hash_ ^= hash_ >> 29;
-}
+void Digest::add(std::uint64_t value) { hash_ = mixed(hash_, value); }
 
 void Digest::add(std::string_view text) {
   for (const char c : text) add(static_cast<std::uint64_t>(c));

@@ -5,12 +5,16 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <string_view>
 
 #include "plan/call.hpp"
 #include "plan/geometry.hpp"
 
 namespace unisono::plan {
+
+// A number for these, in this order.
+std::uint64_t hash_of(std::initializer_list<std::uint64_t> values);
 
 class Digest {
  public:

@@ -304,6 +304,7 @@ std::size_t PlanCache::Hash::operator()(const Call& call) const {
 
 void PlanCache::override_with(const select::Overrides& overrides) {
   context_.overrides = overrides;
+  known_.shared = nullptr;  // the table has the choices of the ranks with the former ones
   forget_all();
 }
 
@@ -317,7 +318,7 @@ void PlanCache::forget_all() {
   plans_.clear();
   replaced_.clear();
   with_programs_.clear();
-  known_.clear();
+  known_.own.clear();
   forget_found();
 }
 

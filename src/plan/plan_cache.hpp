@@ -15,6 +15,7 @@
 #include "base/result.hpp"
 #include "base/settings/settings.hpp"
 #include "plan/call.hpp"
+#include "plan/choice_table.hpp"
 #include "plan/geometry.hpp"
 #include "plan/plan.hpp"
 #include "schedule/shape.hpp"
@@ -48,6 +49,8 @@ struct PlanContext {
   bool learns = false;                       // measured times replace algorithms (UNISONO_LEARN)
   std::optional<nic::Preferences> nic = {};  // the communicator has a NIC path, used so
   profile::Profile* profile = nullptr;       // of the rank; outlives the cache. Null: none
+  // All ranks are on one host, and this is their table; outlives the cache. Null: none.
+  ChoiceEntry* choices = nullptr;
 };
 
 // The input of the choice of an algorithm for a call.
@@ -63,7 +66,11 @@ struct Alternative {
 
 class PlanCache {
  public:
-  explicit PlanCache(const PlanContext& context) : context_(context) {}
+  explicit PlanCache(const PlanContext& context) : context_(context), table_(context.choices) {
+    if (context.choices != nullptr) known_.shared = &table_;
+  }
+  PlanCache(const PlanCache&) = delete;
+  PlanCache& operator=(const PlanCache&) = delete;
 
   // The call's plan, valid until generation() changes. A persistent plan shares it and keeps it
   // longer (shared_from_this). may_evict: no operation is in progress.
@@ -129,6 +136,7 @@ class PlanCache {
   const Plan* last_used_ = nullptr;
   const Entry* last_[schedule::kCollectiveCount] = {};
   Plans plans_;
+  ChoiceTable table_;  // of all ranks, if the context has one
   select::KnownChoices known_;
   std::vector<std::shared_ptr<const Plan>> replaced_;  // by settle(); operations may still use them
   // The newest plan with such programs. There are never more of them than plans.

@@ -4,10 +4,12 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <iterator>
 #include <limits>
 #include <span>
 #include <utility>
 
+#include "select/few_ranks.hpp"
 #include "select/lesson.hpp"
 #include "select/select.hpp"
 
@@ -19,25 +21,21 @@ using algorithm::Parameters;
 using schedule::Schedule;
 using schedule::Shape;
 
-// Each of the degrees up to this one is priced: the best ones of the papers' machines are below.
-constexpr int kEachUpTo = 8;
 constexpr double kAnyPrice = std::numeric_limits<double>::infinity();
-// A choice compares all candidates of so many ranks. If there are more, it compares the parameters
-// of a row with so many, and extrapolates the prices of rows.
-constexpr int kRanksOfParameters = 16;
-// With so many ranks, the cheapest rows are priced in full: more of them than of more ranks. Hosts
-// with several ranks are compared with so many.
-constexpr int kPricedInFull = 64;
-// After so many numbers of pieces, each dearer than the one before, no greater number is priced.
-constexpr int kDearerPieces = 2;
+// After so many numbers, each dearer than the one before, no further one is priced.
+constexpr int kDearerInRow = 2;
+// Rows whose estimates are dearer than the cheapest by more than this are not priced in full. If no
+// other is left, the cheapest is not either.
+constexpr double kNear = 2;
 constexpr std::size_t kStepsOfParameters = 128;
-// Where hosts have several ranks each, the few ranks have so many of a host. Then so many rows are
-// priced in full.
-constexpr int kFewOfHost = 8;
-constexpr std::size_t kRowsPricedInFull = 2, kRowsOfSomeRanks = 3;
+// Where hosts have several ranks each, so many rows are priced in full.
+constexpr std::size_t kRowsPricedInFull = 2, kPricedOfSomeRanks = 5;
 // A set of schedules with more steps is not priced, or only estimated for a choice if few ranks
 // stand for it. Where ranks are alike, that is one schedule.
 constexpr std::int64_t kMostSteps = 200'000, kMostStepsOfUniform = 20'000;
+// The same up to kPricedInFull ranks. If each has to do with all others, the price grows so evenly
+// that few ranks tell it.
+constexpr std::int64_t kMostStepsOfSome = 4'000;
 
 std::vector<int> values_to_price(const algorithm::ParameterSpec& spec, int ranks) {
   const int high = spec.high == 0 ? std::max(spec.low, ranks) : spec.high;
@@ -144,25 +142,6 @@ Shape segment_of(Shape shape, std::int64_t segments) {
   return shape;
 }
 
-// So many of the ranks, or fewer; up to some of each of some hosts.
-Shape with_few_ranks(Shape shape, int few) {
-  if (shape.ranks <= few) return shape;
-  const topology::HostMap all = shape.hosts;
-  shape.ranks = few;
-  if (all.given()) {
-    const int of_host = std::min(kFewOfHost, static_cast<int>(all.members(0).size()));
-    std::vector<int> labels;
-    for (int rank = 0; rank < all.ranks(); ++rank) {
-      if (all.of(rank) >= few / of_host || all.place(rank) >= of_host) continue;
-      labels.push_back(all.of(rank));
-    }
-    shape.ranks = static_cast<int>(labels.size());
-    shape.hosts = topology::HostMap::of_labels(labels);
-  }
-  shape.root = std::min(shape.root, shape.ranks - 1);
-  return shape;
-}
-
 // All ranks on one host, or each on its own: then few of them stand for many in proportion.
 bool are_uniform(const Shape& shape) { return !shape.hosts.given() || shape.hosts.are_alone(); }
 
@@ -255,22 +234,37 @@ class CheapestOfRow {
   }
 
   const std::optional<Priced>& best() const { return best_; }
+  // The same without numbers that stand for all ranks.
+  const std::optional<Priced>& best_of_some() const { return best_of_some_; }
 
  private:
+  // If few ranks stand for many: all names, and of numbers those above the usual one and then those
+  // below it, until they get dearer. Else all values, and of pieces those until they get dearer.
   void compare_values(std::size_t parameter, const Parameters& usual,
                       std::optional<double> usual_ns) {
     const algorithm::ParameterSpec& spec = row_.parameters[parameter];
-    std::optional<double> last_ns;
-    int dearer = 0;
-    for (const int value : values_to_price(spec, priced_.ranks)) {
-      Parameters parameters = usual;
-      parameters.values[parameter] = value;
-      const auto ns = parameters == usual ? usual_ns : look(parameters);
-      if (!spec.is_pieces || !ns) continue;
-      if (last_ns && *ns < *last_ns) dearer = 0;
-      if (last_ns && *ns > *last_ns && ++dearer == kDearerPieces) return;
-      last_ns = ns;
+    const std::vector<int> values = values_to_price(spec, priced_.ranks);
+    const int usual_value = usual.values[parameter];
+    const auto go = [&](auto from, auto to, std::optional<double> last_ns, bool stops) {
+      int dearer = 0;
+      for (; from != to; ++from) {
+        Parameters parameters = usual;
+        parameters.values[parameter] = *from;
+        const auto ns = *from == usual_value ? usual_ns : look(parameters);
+        if (!stops || !ns) continue;
+        if (last_ns && *ns < *last_ns) dearer = 0;
+        if (last_ns && *ns > *last_ns && ++dearer == kDearerInRow) return;
+        last_ns = ns;
+      }
+    };
+    if (shape_.ranks <= kRanksOfParameters || !spec.names.empty()) {
+      go(values.begin(), values.end(), std::nullopt, spec.is_pieces);
+      return;
     }
+    const auto above = std::ranges::upper_bound(values, usual_value);
+    const auto below = std::make_reverse_iterator(std::ranges::lower_bound(values, usual_value));
+    go(above, values.end(), usual_ns, true);
+    go(below, values.rend(), usual_ns, true);
   }
 
   // The price, if it was computed: not if a bound is enough, or if they are not legal.
@@ -285,6 +279,7 @@ class CheapestOfRow {
     if (price->ns < most_ns_) {
       most_ns_ = price->ns;
       best_ = Priced{.row = &row_, .parameters = parameters, .price = *price};
+      if (!stands_for_all(parameters, row_, priced_.ranks)) best_of_some_ = best_;
     }
     return price->ns;
   }
@@ -294,54 +289,12 @@ class CheapestOfRow {
   const Shape& priced_;
   const Pricing& pricing_;
   double most_ns_;
-  std::optional<Priced> best_;
+  std::optional<Priced> best_, best_of_some_;
 };
 
 std::optional<Priced> cheapest_of_row(const Algorithm& row, const Shape& shape, const Shape& priced,
                                       const Pricing& pricing, double most_ns) {
   return CheapestOfRow(row, shape, priced, pricing, most_ns).best();
-}
-
-bool share_cores(const Shape& shape, const Pricing& pricing) {
-  return pricing.work.cores > 0 && pricing.work.cores < shape.ranks;
-}
-
-// Where fewer ranks stand for many that share cores, they have to share them, too.
-Pricing with_few_ranks(Pricing pricing, const Shape& shape, int few) {
-  int& cores = pricing.work.cores;
-  if (!share_cores(shape, pricing) || cores < few) return pricing;
-  cores = std::max(1, static_cast<int>(std::int64_t{few} * cores / shape.ranks));
-  return pricing;
-}
-
-// Extrapolates through the prices with a quarter, half and all of a few ranks. If each rank has a
-// core, that is by a + b log P + c P. Trees and rounds take the second term; ranks that have to do
-// with all others take the third. Ranks that share cores add up their work: a + b P + c P^2.
-std::optional<double> extrapolated_ns(const Algorithm& row, const Parameters& parameters,
-                                      const Shape& shape, const Pricing& pricing) {
-  // Far from the few, small errors grow.
-  const int last = shape.ranks <= kPricedInFull ? kRanksOfParameters : kPricedInFull;
-  std::array<double, 3> ns{};
-  for (std::size_t i = 0; i < ns.size(); ++i) {
-    const Shape few = with_few_ranks(shape, last >> (2 - i));
-    if (!why_not(row, few, parameters).empty()) return std::nullopt;
-    const auto price = price_of(row, parameters, few, with_few_ranks(pricing, shape, few.ranks));
-    if (!price) return std::nullopt;
-    ns[i] = price->ns;
-  }
-  const double most = last, ranks = shape.ranks, first = ns[1] - ns[0], second = ns[2] - ns[1];
-  if (share_cores(shape, pricing)) {
-    // The differences are b P/4 + 3 c P^2/16 and b P/2 + 3 c P^2/4, P the greatest number.
-    const double of_square = std::max(0.0, (second - 2 * first) / (3 * most * most / 8));
-    const double of_rank = std::max(0.0, (second - of_square * 3 * most * most / 4) / (most / 2));
-    return ns[2] + of_rank * (ranks - most) + of_square * (ranks * ranks - most * most);
-  }
-  // They are b + c P/4 and b + c P/2.
-  const double of_rank = std::max(0.0, (second - first) / (most / 4));
-  const double of_doubling = std::max(0.0, second - of_rank * (most / 2));
-  double doublings = 0;
-  for (std::int64_t number = last; number < shape.ranks; number *= 2) ++doublings;
-  return ns[2] + of_doubling * doublings + of_rank * (ranks - most);
 }
 
 // Whether the schedule of one rank has so few steps that all parameters can be compared.
@@ -363,39 +316,51 @@ struct Bounds {
   double all_ns = kAnyPrice, few_ns = kAnyPrice;
 };
 
-// The cheapest parameters of a row, and their price with all ranks.
-std::optional<Priced> cheapest_of_uniform(const Algorithm& row, const Shape& shape,
-                                          const Pricing& pricing, Bounds& bounds) {
+// The cheapest parameters of a row, and their price with all ranks; none, or one. Two where numbers
+// that stand for all ranks are the cheapest of few: other numbers may be cheaper for more.
+std::vector<Priced> cheapest_of_uniform(const Algorithm& row, const Shape& shape,
+                                        const Pricing& pricing, Bounds& bounds) {
+  std::vector<Priced> found;
   const bool are_alike = one_stands_for_all(row, shape);
   if (shape.ranks <= kRanksOfParameters || (are_alike && has_few_steps(row, shape))) {
-    return cheapest_of_row(row, shape, shape, pricing, bounds.all_ns);
+    const auto best = cheapest_of_row(row, shape, shape, pricing, bounds.all_ns);
+    if (best) found.push_back(*best);
+    return found;
   }
-  const Shape few = with_few_ranks(shape, kRanksOfParameters);
-  auto best =
-      cheapest_of_row(row, shape, few, with_few_ranks(pricing, shape, few.ranks), bounds.few_ns);
-  if (!best) return best;
-  // With more ranks, the longest path grows as their number at most, and the work of a host as its
-  // square.
-  double growth = static_cast<double>(shape.ranks) / few.ranks;
-  if (share_cores(shape, pricing)) growth *= growth;
-  bounds.few_ns = std::min(bounds.few_ns, best->price.ns * growth);
+  const Shape few = with_few_ranks(shape, few_of(shape.ranks, kRanksOfParameters));
+  const CheapestOfRow of_few(row, shape, few, with_few_ranks(pricing, shape, few.ranks),
+                             bounds.few_ns);
+  if (!of_few.best()) return found;
+  found.push_back(*of_few.best());
+  Priced& best = found.front();
+  // With more ranks, the longest path grows as their number at most. The work of shared cores grows
+  // as that number at least, and as its square at most. So one row grows by no more than that
+  // number faster than another.
+  const double growth = static_cast<double>(shape.ranks) / few.ranks;
+  bounds.few_ns = std::min(bounds.few_ns, best.price.ns * growth);
   if (are_alike) {
-    const auto price = price_below(bounds.all_ns, row, best->parameters, shape, pricing);
-    if (!price) return std::nullopt;
-    best->price = *price;
-    return best;
+    best.parameters = for_all(best.parameters, row, few.ranks, shape);
+    const auto price = price_below(bounds.all_ns, row, best.parameters, shape, pricing);
+    if (!price) return {};
+    best.price = *price;
+    return found;
   }
-  const auto ns = extrapolated_ns(row, best->parameters, shape, pricing);
-  // Without it, the price grows as that of ranks that have to do with all others.
-  best->price.ns = ns.value_or(best->price.ns * shape.ranks / few.ranks);
-  best->is_estimate = true;
-  return best;
+  const auto& other = of_few.best_of_some();
+  if (other && other->parameters != best.parameters) found.push_back(*other);
+  for (Priced& each : found) {
+    each.parameters = for_all(each.parameters, row, few.ranks, shape);
+    // If other parameters are legal for fewer ranks, the price grows as far as it may.
+    const double most_growth = share_cores(shape, pricing) ? growth * growth : growth;
+    each.price.ns =
+        extrapolated_ns(row, each.parameters, shape, pricing).value_or(each.price.ns * most_growth);
+    each.is_estimate = true;
+  }
+  return found;
 }
 
 // Whether schedules of at most so many steps give the price. The root and two others stand for all.
 bool has_at_most(std::int64_t most, const Algorithm& row, const Parameters& parameters,
                  const Shape& shape) {
-  if (shape.ranks <= kPricedInFull) return true;
   // Without hosts that are shared, it has the schedules of those that it combines.
   if (row.uses_hosts && are_uniform(shape)) return false;
   const auto steps = [&](int rank) {
@@ -410,7 +375,9 @@ bool has_at_most(std::int64_t most, const Algorithm& row, const Parameters& para
 // Replaces a price with few ranks; whether there is one.
 bool price_in_full(Priced& each, const Shape& few, const Shape& shape, const Pricing& pricing) {
   if (are_uniform(shape) && !each.is_estimate) return true;  // one schedule stood for all
-  const std::int64_t most = are_uniform(shape) ? kMostStepsOfUniform : kMostSteps;
+  const std::int64_t most_of_uniform =
+      shape.ranks <= kPricedInFull ? kMostStepsOfSome : kMostStepsOfUniform;
+  const std::int64_t most = are_uniform(shape) ? most_of_uniform : kMostSteps;
   if (!has_at_most(most, *each.row, each.parameters, shape)) {
     // So many steps are those of ranks that each have to do with all others.
     if (!each.is_estimate) each.price.ns *= static_cast<double>(shape.ranks) / few.ranks;
@@ -437,6 +404,14 @@ bool has_other_rows(const Shape& shape, const Ruling& ruling) {
   });
 }
 
+// The first one of each row stays.
+void leave_one_of_each(std::vector<Priced>& rows) {
+  for (auto each = rows.begin(); each != rows.end();) {
+    const auto is_same = [&](const Priced& before) { return before.row == each->row; };
+    each = std::any_of(rows.begin(), each, is_same) ? rows.erase(each) : each + 1;
+  }
+}
+
 enum class Rows : std::uint8_t { all, cheapest };
 
 // As cheapest_of_rows(). For Rows::cheapest, only the first one has to be that of all rows.
@@ -445,7 +420,8 @@ std::vector<Priced> priced_rows(const Shape& shape, Pricing pricing, const Rulin
   pricing.in_row = false;
   std::vector<Priced> rows;
   const bool is_uniform = are_uniform(shape);
-  const Shape few = with_few_ranks(shape, is_uniform ? kRanksOfParameters : kPricedInFull);
+  const Shape few =
+      with_few_ranks(shape, is_uniform ? few_of(shape.ranks, kRanksOfParameters) : kPricedInFull);
   const bool is_final = few.ranks == shape.ranks && !many_need_segments(shape, pricing);
   Bounds bounds;
   for (const Algorithm& row : algorithm::table()) {
@@ -454,20 +430,27 @@ std::vector<Priced> priced_rows(const Shape& shape, Pricing pricing, const Rulin
     if (row.uses_hosts && is_uniform && has_other_rows(shape, ruling)) continue;
     if (!is_final) bounds.all_ns = kAnyPrice;
     if (wanted == Rows::all) bounds = {};
-    const auto cheapest = is_uniform ? cheapest_of_uniform(row, shape, pricing, bounds)
-                                     : cheapest_of_row(row, shape, few, pricing, bounds.all_ns);
-    if (!cheapest) continue;
-    rows.push_back(*cheapest);
-    bounds.all_ns = std::min(bounds.all_ns, cheapest->price.ns);
+    if (is_uniform) {
+      std::ranges::move(cheapest_of_uniform(row, shape, pricing, bounds), std::back_inserter(rows));
+    } else if (const auto best = cheapest_of_row(row, shape, few, pricing, bounds.all_ns)) {
+      rows.push_back(*best);
+    }
+    if (!rows.empty()) bounds.all_ns = std::min(bounds.all_ns, rows.back().price.ns);
   }
   const auto by_price = [](const Priced& each) { return each.price.ns; };
   std::ranges::stable_sort(rows, {}, by_price);
   if (!is_final) {
     const std::size_t most =
-        is_uniform && shape.ranks <= kPricedInFull ? kRowsOfSomeRanks : kRowsPricedInFull;
+        is_uniform && shape.ranks <= kPricedInFull ? kPricedOfSomeRanks : kRowsPricedInFull;
     if (rows.size() > most) rows.resize(most);
+    if (wanted == Rows::cheapest && rows.size() > 1) {
+      const double near = kNear * rows.front().price.ns;
+      std::erase_if(rows, [near](const Priced& each) { return each.price.ns > near; });
+      if (rows.size() == 1) return rows;
+    }
     std::erase_if(rows, [&](Priced& each) { return !price_in_full(each, few, shape, pricing); });
     std::ranges::stable_sort(rows, {}, by_price);
+    leave_one_of_each(rows);
   }
   return rows;
 }
@@ -480,7 +463,7 @@ bool one_stands_for_all(const Algorithm& row, const Shape& shape) {
 }
 
 bool is_priceable(const Algorithm& row, const Parameters& parameters, const Shape& shape) {
-  return has_at_most(kMostSteps, row, parameters, shape);
+  return shape.ranks <= kPricedInFull || has_at_most(kMostSteps, row, parameters, shape);
 }
 
 Pricing pricing_of(const Shape& shape, const Circumstances& now, EngineKind engine) {

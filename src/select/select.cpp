@@ -158,22 +158,31 @@ void choose_engine(const Shape& shape, const Circumstances& now, Choice& choice)
                              : "UNISONO_ENGINE asks for it";
 }
 
-// The cheapest candidate of a shape. is_about: it is that of a class, in which lengths differ.
-std::optional<Choice> priced_choice(const Shape& shape, const Circumstances& now,
-                                    const Overrides& overrides, bool is_about) {
+std::optional<Priced> cheapest_of(const Shape& shape, const Circumstances& now,
+                                  const Overrides& overrides) {
   if (shape.ranks == 1 || shape.blocks.given() || now.local_counts) return std::nullopt;
   const Ruling ruling = rule_on(overrides, shape, common_bytes(shape, now));
   const Pricing pricing = pricing_of(shape, now, host_engine(shape, now));
-  const auto cheapest = cheapest_candidate(shape, pricing, ruling);
+  return cheapest_candidate(shape, pricing, ruling);
+}
+
+// is_about: it is that of a class, in which lengths differ.
+std::optional<Choice> choice_of(const std::optional<Priced>& cheapest, const Circumstances& now,
+                                bool is_about) {
   if (!cheapest) return std::nullopt;
   Choice choice;
   choice.algorithm = cheapest->row;
   choice.parameters = cheapest->parameters;
   choice.origin = Origin::price;
-  choice.reason = fmt::format(
-      "the cheapest candidate on the machine \"{}\", {}{:.2f} us", pricing.machine->name,
-      is_about || cheapest->is_estimate ? "about " : "", cheapest->price.ns / 1000);
+  choice.reason =
+      fmt::format("the cheapest candidate on the machine \"{}\", {}{:.2f} us", machine_of(now).name,
+                  is_about || cheapest->is_estimate ? "about " : "", cheapest->price.ns / 1000);
   return choice;
+}
+
+std::optional<Choice> priced_choice(const Shape& shape, const Circumstances& now,
+                                    const Overrides& overrides) {
+  return choice_of(cheapest_of(shape, now, overrides), now, false);
 }
 
 // The greatest of at most so many elements whose length has four binary digits and then zeros.
@@ -193,7 +202,7 @@ std::optional<Choice> choose_of_class(const Shape& shape, const Circumstances& n
   first.root = 0;
   // Rules may end within a class.
   if (rule_on(overrides, first, common_bytes(first, now)).never != ruling.never) {
-    return priced_choice(shape, now, overrides, false);
+    return priced_choice(shape, now, overrides);
   }
   const PricedCall key{.collective = shape.collective,
                        .count = first.count,
@@ -201,15 +210,17 @@ std::optional<Choice> choose_of_class(const Shape& shape, const Circumstances& n
                        .ordered = shape.ordered,
                        .op = now.op,
                        .type = now.type};
-  auto found = known.find(key);
-  if (found == known.end()) {
-    if (known.size() >= kMostKnown) known.clear();
-    auto choice = priced_choice(first, now, overrides, true);
-    found = known.emplace(key, std::move(choice)).first;
+  auto found = known.own.find(key);
+  if (found == known.own.end()) {
+    if (known.own.size() >= kMostKnown) known.own.clear();
+    const auto price = [&] { return cheapest_of(first, now, overrides); };
+    const auto cheapest =
+        known.shared == nullptr ? price() : known.shared->find_or_make(key, price);
+    found = known.own.emplace(key, choice_of(cheapest, now, true)).first;
   }
   const std::optional<Choice>& choice = found->second;
   if (choice && !why_not(*choice->algorithm, shape, choice->parameters).empty()) {
-    return priced_choice(shape, now, overrides, false);
+    return priced_choice(shape, now, overrides);
   }
   return choice;
 }
@@ -258,7 +269,7 @@ Choice choose_by_rule(const Shape& shape, const Circumstances& now, const Overri
 
 std::optional<Choice> choose_by_price(const Shape& shape, const Circumstances& now,
                                       const Overrides& overrides) {
-  return priced_choice(shape, now, overrides, false);
+  return priced_choice(shape, now, overrides);
 }
 
 Choice choose(const Shape& shape, const Circumstances& circumstances, const Overrides& overrides,

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -21,6 +22,8 @@
 #include "select/override.hpp"
 
 namespace unisono::select {
+
+struct Priced;
 
 // Facts that are the same at all ranks, besides the shape.
 struct Circumstances {
@@ -87,8 +90,22 @@ struct PricedCall {
 
   auto operator<=>(const PricedCall&) const = default;
 };
+// Choices by price that the ranks of a communicator make together: one of them prices the
+// candidates for all.
+class SharedChoices {
+ public:
+  using MakePriced = std::function<std::optional<Priced>()>;
+
+  virtual ~SharedChoices() = default;
+  // The cheapest candidate, of the price its ns only: that of the rank which made the choice, or
+  // else what make() finds. It may wait while another rank makes the choice.
+  virtual std::optional<Priced> find_or_make(const PricedCall& call, const MakePriced& make) = 0;
+};
 // Choices by price of one communicator with its overrides. Owned by the caller; one thread.
-using KnownChoices = std::map<PricedCall, std::optional<Choice>>;
+struct KnownChoices {
+  std::map<PricedCall, std::optional<Choice>> own;
+  SharedChoices* shared = nullptr;  // outlives it; null: this rank makes all choices
+};
 
 // Always finds a legal one. The engine may still become inline, if long messages can be pulled. A
 // choice by price takes milliseconds, so it is that of all lengths which share the first four

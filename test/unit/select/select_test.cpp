@@ -258,9 +258,9 @@ TEST(Choose, IsTheSameWithKnownChoices) {
   shape.count = 18431;
   EXPECT_EQ(choose(shape, now).algorithm, first.algorithm);
   EXPECT_EQ(choose(shape, now).parameters, first.parameters);
-  known.clear();
+  known.own.clear();
   for (shape.count = 16384; shape.count < 32768; shape.count += 64) choose(shape, now, {}, &known);
-  EXPECT_EQ(known.size(), 8U);
+  EXPECT_EQ(known.own.size(), 8U);
 }
 
 // A user's rule that ends within a class holds for its lengths only.

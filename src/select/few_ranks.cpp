@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "select/few_ranks.hpp"
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "select/override.hpp"
+
+namespace unisono::select {
+namespace {
+
+using algorithm::Algorithm;
+using algorithm::Parameters;
+using schedule::Shape;
+
+// Where hosts have several ranks each, the few ranks have so many of a host.
+constexpr int kFewOfHost = 8;
+
+bool is_number_of_all(const algorithm::ParameterSpec& spec, int value, int ranks) {
+  return spec.names.empty() && value == ranks && ranks > kEachUpTo;
+}
+
+// The parameters of all ranks for few; nullopt if none like them are legal.
+std::optional<Parameters> for_few(Parameters parameters, const Algorithm& row, const Shape& few) {
+  if (why_not(row, few, parameters).empty()) return parameters;
+  for (std::size_t i = 0; i < row.parameters.size(); ++i) {
+    int& value = parameters.values[i];
+    if (row.parameters[i].names.empty()) value = std::min(value, few.ranks);
+  }
+  if (!why_not(row, few, parameters).empty()) return std::nullopt;
+  return parameters;
+}
+
+// The prices with a quarter, half and all of a few ranks, by which that of more is extrapolated.
+class Extrapolation {
+ public:
+  // nullopt if the row has none like these parameters for so few. Ranks have a core each, or all
+  // share one.
+  static std::optional<Extrapolation> of(const Algorithm& row, const Parameters& parameters,
+                                         const Shape& shape, Pricing pricing, bool share_one) {
+    // Far from the few, small errors grow.
+    const int most =
+        shape.ranks <= kPricedInFull ? few_of(shape.ranks, kRanksOfParameters) : kPricedInFull;
+    Extrapolation found(most, shape.ranks);
+    for (std::size_t i = 0; i < found.ns_.size(); ++i) {
+      const Shape few = with_few_ranks(shape, most >> (2 - i));
+      const auto some = for_few(parameters, row, few);
+      if (!some) return std::nullopt;
+      pricing.work.cores = share_one ? 1 : few.ranks;
+      const auto price = price_of(row, *some, few, pricing);
+      if (!price) return std::nullopt;
+      found.ns_[i] = price->ns;
+    }
+    return found;
+  }
+
+  // By a + b log P + c P. Trees and rounds take the second term; ranks that have to do with all
+  // others take the third.
+  double of_path() const {
+    // The differences are b + c P/4 and b + c P/2, P the greatest number of few.
+    const double of_rank = std::max(0.0, (second() - first()) / (most_ / 4));
+    const double of_doubling = std::max(0.0, second() - of_rank * (most_ / 2));
+    double doublings = 0;
+    for (double number = most_; number < ranks_; number *= 2) ++doublings;
+    return ns_[2] + of_doubling * doublings + of_rank * (ranks_ - most_);
+  }
+  // The work of all adds up: by a + b P + c P^2.
+  double of_work() const {
+    // The differences are b P/4 + 3 c P^2/16 and b P/2 + 3 c P^2/4.
+    const double of_square = std::max(0.0, (second() - 2 * first()) / (3 * most_ * most_ / 8));
+    const double of_rank =
+        std::max(0.0, (second() - of_square * 3 * most_ * most_ / 4) / (most_ / 2));
+    return ns_[2] + of_rank * (ranks_ - most_) + of_square * (ranks_ * ranks_ - most_ * most_);
+  }
+
+ private:
+  Extrapolation(int most, int ranks) : most_(most), ranks_(ranks) {}
+  double first() const { return ns_[1] - ns_[0]; }
+  double second() const { return ns_[2] - ns_[1]; }
+
+  double most_, ranks_;
+  std::array<double, 3> ns_{};
+};
+
+}  // namespace
+
+int few_of(int ranks, int most) {
+  std::int64_t halves = 1;
+  while (ranks > most * halves) halves *= 2;
+  return static_cast<int>((ranks + 4 * halves - 1) / (4 * halves) * 4);
+}
+
+Shape with_few_ranks(Shape shape, int few) {
+  if (shape.ranks <= few) return shape;
+  const topology::HostMap all = shape.hosts;
+  shape.ranks = few;
+  if (all.given()) {
+    const int of_host = std::min(kFewOfHost, static_cast<int>(all.members(0).size()));
+    std::vector<int> labels;
+    for (int rank = 0; rank < all.ranks(); ++rank) {
+      if (all.of(rank) >= few / of_host || all.place(rank) >= of_host) continue;
+      labels.push_back(all.of(rank));
+    }
+    shape.ranks = static_cast<int>(labels.size());
+    shape.hosts = topology::HostMap::of_labels(labels);
+  }
+  shape.root = std::min(shape.root, shape.ranks - 1);
+  return shape;
+}
+
+bool share_cores(const Shape& shape, const Pricing& pricing) {
+  return pricing.work.cores > 0 && pricing.work.cores < shape.ranks;
+}
+
+Pricing with_few_ranks(Pricing pricing, const Shape& shape, int few) {
+  int& cores = pricing.work.cores;
+  if (!share_cores(shape, pricing) || cores < few) return pricing;
+  cores = std::max(1, static_cast<int>(std::int64_t{few} * cores / shape.ranks));
+  return pricing;
+}
+
+bool stands_for_all(const Parameters& parameters, const Algorithm& row, int ranks) {
+  for (std::size_t i = 0; i < row.parameters.size(); ++i) {
+    if (is_number_of_all(row.parameters[i], parameters.values[i], ranks)) return true;
+  }
+  return false;
+}
+
+Parameters for_all(const Parameters& parameters, const Algorithm& row, int few,
+                   const Shape& shape) {
+  Parameters scaled = parameters;
+  for (std::size_t i = 0; i < row.parameters.size(); ++i) {
+    int& value = scaled.values[i];
+    if (is_number_of_all(row.parameters[i], value, few)) value = shape.ranks;
+  }
+  return why_not(row, shape, scaled).empty() ? scaled : parameters;
+}
+
+// On shared cores, the longest path takes one, and all take the rest of the work.
+std::optional<double> extrapolated_ns(const Algorithm& row, const Parameters& parameters,
+                                      const Shape& shape, const Pricing& pricing) {
+  const auto apart = Extrapolation::of(row, parameters, shape, pricing, false);
+  if (!apart || !share_cores(shape, pricing)) {
+    return apart ? std::optional(apart->of_path()) : std::nullopt;
+  }
+  const auto on_one = Extrapolation::of(row, parameters, shape, pricing, true);
+  if (!on_one) return std::nullopt;
+  const double path = apart->of_path();
+  return path + std::max(0.0, on_one->of_work() - path) / pricing.work.cores;
+}
+
+}  // namespace unisono::select
