@@ -216,11 +216,17 @@ static void free_buffers(void) {
 
 /* ---- whose calls ----------------------------------------------------------------------------- */
 
-#define FUNCTIONS(X)                                                                           \
-  X(Barrier)                                                                                   \
-  X(Bcast)                                                                                     \
-  X(Reduce) X(Allreduce) X(Allgather) X(Gather) X(Scatter) X(Alltoall) X(Reduce_scatter_block) \
-      X(Scan) X(Exscan) X(Allgatherv) X(Gatherv) X(Scatterv) X(Alltoallv) X(Reduce_scatter)
+#define FUNCTIONS(X)      \
+  X(Barrier)              \
+  X(Bcast)                \
+  X(Reduce)               \
+  X(Allreduce)            \
+  X(Allgather)            \
+  X(Gather)               \
+  X(Scatter)              \
+  X(Alltoall)             \
+  X(Reduce_scatter_block) \
+  X(Scan) X(Exscan) X(Allgatherv) X(Gatherv) X(Scatterv) X(Alltoallv) X(Reduce_scatter)
 
 struct functions {
 #define MEMBER(name) __typeof__(&MPI_##name) name;
