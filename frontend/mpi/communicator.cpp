@@ -5,6 +5,7 @@
 #include <array>
 #include <atomic>
 #include <exception>
+#include <limits>
 #include <mutex>
 #include <numeric>
 #include <string>
@@ -171,6 +172,11 @@ void make_unisono(Communicator& comm) {
     log_warning("rank %d of %d: the host MPI does the collectives of a communicator: %s", comm.rank,
                 comm.size, library().last_error());
     return;
+  }
+  if (library().machine_bytes(comm.unisono.get(), "exchange_from", &comm.exchange_from) !=
+      UNISONO_OK) {
+    log_warning("%s", library().last_error());
+    comm.exchange_from = std::numeric_limits<std::int64_t>::max();
   }
   comm.collectives = common;
   comm.is_measured = measures != 0 && comm.size == world_size;
