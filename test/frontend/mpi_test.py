@@ -260,7 +260,7 @@ class EdgeCases(Running):
 STANDARD_CASES = ("empty_statuses", "untouched", "made_in_every_way", "groups_merged",
                   "attributes_copied", "made_types", "strange_extents", "places_with_gaps",
                   "ended_early", "disconnected", "operators", "one_rank", "invalid_everywhere",
-                  "files", "repeated", "long_repeated", "collective_at_end")
+                  "files", "repeated", "collective_at_end")
 
 
 class StandardCases(Running):
@@ -310,10 +310,8 @@ class TrialCalls(Running):
                 self.assertTrue(all(other == first for other in others))
 
     def test_the_mpi_does_calls_that_it_does_faster(self):
-        # With buffers for a few hundred bytes, Unisono takes many times as long.
-        of_rank = self.decisions(2, {"UNISONO_MPI": "trial", "UNISONO_BUFFERS": "64K"},
-                                 "long_repeated")
-        self.assertEqual(of_rank, 2 * [["the host MPI does allgather of about 262144 bytes"]])
+        of_rank = self.decisions(2, {"UNISONO_MPI": "trial"}, "slow_by_turns")
+        self.assertEqual(of_rank, 2 * [["the host MPI does allgather of about 4 bytes"]])
 
     def test_calls_that_names_leave_to_the_mpi_are_not_tried(self):
         first, second = self.decisions(2, {"UNISONO_MPI": "trial,allreduce"})
@@ -540,8 +538,8 @@ class Profiles(unittest.TestCase):
                 self.assertIn(("allreduce", 1), own)
 
     def test_calls_that_the_mpi_does_after_a_trial_are_in_it(self):
-        more = {"UNISONO_MPI": "trial", "UNISONO_BUFFERS": "64K"}
-        for rows in self.rows(OPTIONS.standard_cases, 2, more, ["long_repeated"]):
+        more = {"UNISONO_MPI": "trial"}
+        for rows in self.rows(OPTIONS.standard_cases, 2, more, ["slow_by_turns"]):
             calls = {row["reason"]: row["calls"] for row in rows
                      if row["collective"] == "allgather"}
             # 100 calls: 50 before, then 4 and 20 by turns.
