@@ -2,10 +2,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """MPI programs with the drop-in against the same programs without it, on this machine.
 
-Builds mpi_twin.c for each MPI (--mpi, default Debian's two) and runs it in turn with and without
-libunisono_mpi.so, repeatedly, so that other load on the machine affects both alike. Prints for each
-collective and size the medians of the medians and how many times faster it is with the drop-in.
-Cells that lose more than 5 % are marked.
+Builds mpi_twin.c for each MPI (--mpi, default Debian's two) and runs it with libunisono_mpi.so. In
+one process it calls by turns the drop-in's collectives and the MPI's own, for milliseconds each, so
+that both meet the machine in the same state. Prints for each collective and size the medians and
+the median of the turns' ratios. Cells in which the drop-in loses more than 5 % are marked.
+
+With --apart it runs processes with and without the drop-in instead, one after the other. Their
+ratios are those of the medians. On a machine whose cores move they differ by times.
 
 MPIs from a package index are in the environments of scripts/mpi_environments.py.
 
@@ -85,7 +88,7 @@ def run_once(mpi, command):
         fail(f"{error} from: {' '.join(words)}\n{done.stdout}{done.stderr}")
 
 
-def measure(mpi, twin, ranks, arguments):
+def measure_apart(mpi, twin, ranks, arguments):
     """{(collective, size, method): {"with": [us], "without": [us]}}"""
     samples = {}
     for repetition in range(arguments.repeat):
@@ -104,6 +107,33 @@ def measure(mpi, twin, ranks, arguments):
                         of_key[side].append(cell[method]["median_us"])
     progress("")
     return samples
+
+
+def measure_by_turns(mpi, twin, ranks, arguments):
+    """The same; the two lists are pairs."""
+    samples = {}
+    for repetition in range(arguments.repeat):
+        progress(f"drop_in.py: {mpi.name}, {ranks} ranks, repetition {repetition + 1}")
+        command = [*without_drop_in(mpi, twin, ranks), "--collectives",
+                   ",".join(arguments.collectives), "--sizes", arguments.sizes,
+                   "--seconds", arguments.seconds, "--turns", arguments.turns]
+        report = run_once(mpi, with_drop_in(mpi, command, arguments.drop_in))
+        for cell in report["results"]:
+            for method in METHODS:
+                key = (cell["collective"], cell["size"], method)
+                of_key = samples.setdefault(key, {"with": [], "without": []})
+                for side, of_side in of_key.items():
+                    of_side += cell[side][method]
+    progress("")
+    return samples
+
+
+def ratio_of(samples, paired):
+    if paired:
+        return statistics.median(without / mine for without, mine in
+                                 zip(samples["without"], samples["with"], strict=True) if mine > 0)
+    mine = statistics.median(samples["with"])
+    return statistics.median(samples["without"]) / mine if mine > 0 else None
 
 
 def measure_communicators(mpi, program, ranks, arguments):
@@ -128,17 +158,17 @@ def measure_communicators(mpi, program, ranks, arguments):
               f"{most['memory_kib']} KiB in all ranks", flush=True)
 
 
-def print_table(peer, ranks, samples):
-    print(f"\n# {peer}, {ranks} ranks; us, median of the medians; ratio: without / with")
+def print_table(peer, ranks, samples, paired):
+    print(f"\n# {peer}, {ranks} ranks; us, medians; ratio: without / with")
     print(f"# {'':22}" + "".join(f"  {method:<30}" for method in METHODS))
     print(f"# {'collective':<15}{'size':>8}" + f"{'with':>11}{'without':>11}{'ratio':>9} " * 2)
     ratios = {method: [] for method in METHODS}
     for collective, size in dict.fromkeys(key[:2] for key in samples):
         line = f"  {collective:<15}{size if collective != 'barrier' else '':>8}"
         for method in METHODS:
-            row = {side: statistics.median(values)
-                   for side, values in samples[(collective, size, method)].items()}
-            ratio = row["without"] / row["with"] if row["with"] > 0 else None
+            of_cell = samples[(collective, size, method)]
+            row = {side: statistics.median(values) for side, values in of_cell.items()}
+            ratio = ratio_of(of_cell, paired)
             line += number(row["with"], 11) + number(row["without"], 11) + number(ratio, 9, "x")
             line += "!" if ratio is not None and ratio < LOST else " "
             if ratio is not None:
@@ -169,6 +199,12 @@ def parse_arguments():
                         help=f"of {', '.join(host_mpi.NAMES)}; default: openmpi,mpich")
     parser.add_argument("--environments", type=pathlib.Path, default=host_mpi.ENVIRONMENTS,
                         help="of scripts/mpi_environments.py; default: build/venv-mpi")
+    parser.add_argument("--turns", type=int, default=20,
+                        help="of each side in a process; default: 20")
+    parser.add_argument("--apart", action="store_true",
+                        help="compare processes with and without the drop-in")
+    parser.add_argument("--json", type=pathlib.Path, metavar="FILE",
+                        help="append all times, one line of JSON for each cell and method")
     parser.add_argument("--communicators", type=int, metavar="N",
                         help="measure the making and freeing of N communicators")
     parser.add_argument("--repeat", type=int, default=3, help="repetitions; default: 3")
@@ -206,7 +242,14 @@ def main():
             if arguments.communicators is not None:
                 measure_communicators(mpi, twin, ranks, arguments)
                 continue
-            print_table(mpi.name, ranks, measure(mpi, twin, ranks, arguments))
+            run = measure_apart if arguments.apart else measure_by_turns
+            samples = run(mpi, twin, ranks, arguments)
+            print_table(mpi.name, ranks, samples, not arguments.apart)
+            if arguments.json is not None:
+                cells = [{"mpi": mpi.name, "ranks": ranks, "collective": key[0], "size": key[1],
+                          "method": key[2], **values} for key, values in samples.items()]
+                with arguments.json.open("a", encoding="utf-8") as file:
+                    file.writelines(json.dumps(cell) + "\n" for cell in cells)
 
 
 if __name__ == "__main__":

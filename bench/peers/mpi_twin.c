@@ -10,11 +10,16 @@
  *
  *   mpirun -n 4 mpi_twin --collectives barrier,allreduce --sizes 8,1024 --seconds 0.3
  *
+ * With --turns N, in a process with the drop-in, it compares the program's calls with those of the
+ * MPI itself (without the drop-in) by turns, so that both meet the machine in the same state: N
+ * turns of a loop and of single calls each. Single calls follow a barrier of the same side.
+ *
  * With --operations N it writes instead how long each of N calls in a row took on rank 0, and the
  * processor time of one, as bench/nic/path_twin does; with --late-us as well, how long after the
  * last rank's call, which comes so much later than the others', all have returned.
  */
 #define _GNU_SOURCE
+#include <dlfcn.h>
 #include <mpi.h>
 #include <sched.h>
 #include <stdint.h>
@@ -25,7 +30,7 @@
 
 enum { LOOPS = 7, FEWEST_LOOPS = 3, TRIAL_CALLS = 4, FEWEST_SAMPLES = 5, PERIOD = 61 };
 enum { MOST_CALLS = 1000000, MOST_SAMPLES = 100000, MOST_SIZES = 64, MOST_BUFFERS = 4 };
-enum { WARM_UP = 100, SLEPT_FROM_US = 1000 };
+enum { WARM_UP = 100, SLEPT_FROM_US = 1000, MOST_TURNS = 1000, TURN_SAMPLES = 200 };
 
 enum collective {
   BARRIER,
@@ -55,6 +60,7 @@ static int rank, ranks;
 static MPI_Comm measured, control; /* what the twin itself has to say goes over control */
 static double seconds = 0.3;
 static int64_t operations;        /* 0: the two methods */
+static int64_t turns;             /* 0: no comparison with the MPI itself */
 static int64_t apart_us, late_us; /* pauses before each call: of all ranks, of the last as well */
 /* Rows of PERIOD values: one for each rank, then the sums of all, of those up to this one, and of
  * those before it. */
@@ -208,6 +214,49 @@ static void free_buffers(void) {
   }
 }
 
+/* ---- whose calls ----------------------------------------------------------------------------- */
+
+#define FUNCTIONS(X)      \
+  X(Barrier)              \
+  X(Bcast)                \
+  X(Reduce)               \
+  X(Allreduce)            \
+  X(Allgather)            \
+  X(Gather)               \
+  X(Scatter)              \
+  X(Alltoall)             \
+  X(Reduce_scatter_block) \
+  X(Scan) X(Exscan) X(Allgatherv) X(Gatherv) X(Scatterv) X(Alltoallv) X(Reduce_scatter)
+
+struct functions {
+#define MEMBER(name) __typeof__(&MPI_##name) name;
+  FUNCTIONS(MEMBER)
+#undef MEMBER
+};
+#define PROGRAMS(name) MPI_##name,
+static const struct functions programs = {FUNCTIONS(PROGRAMS)};
+#undef PROGRAMS
+static const struct functions* mpi = &programs;
+
+/* Past the drop-in: those of the library that has a function which the drop-in leaves alone. */
+static struct functions find_functions_of_mpi(void) {
+  Dl_info info;
+  void* const known = dlsym(RTLD_DEFAULT, "MPI_Get_library_version");
+  void* library = NULL;
+  if (known && dladdr(known, &info)) library = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+  if (!library) fail("the MPI's library cannot be found");
+  struct functions found;
+#define FIND(name)                                                  \
+  *(void**)&found.name = dlsym(library, "PMPI_" #name);             \
+  if (!found.name) fail("the MPI's library has no PMPI_" #name);    \
+  if (dlsym(RTLD_DEFAULT, "PMPI_" #name) == *(void**)&found.name) { \
+    fail("--turns needs the drop-in, which is not loaded");         \
+  }
+  FUNCTIONS(FIND)
+#undef FIND
+  return found;
+}
+
 /* ---- one call -------------------------------------------------------------------------------- */
 
 static void prepare(int turn, int64_t at_phase) {
@@ -227,41 +276,41 @@ static int call(int64_t i) {
   float *const in = inputs[i & (buffers - 1)], *const out = outputs[i & (buffers - 1)];
   switch (collective) {
     case BARRIER:
-      return MPI_Barrier(measured);
+      return mpi->Barrier(measured);
     case BROADCAST:
-      return MPI_Bcast(out, count, MPI_FLOAT, 0, measured);
+      return mpi->Bcast(out, count, MPI_FLOAT, 0, measured);
     case REDUCE:
-      return MPI_Reduce(in, out, count, MPI_FLOAT, MPI_SUM, 0, measured);
+      return mpi->Reduce(in, out, count, MPI_FLOAT, MPI_SUM, 0, measured);
     case ALLREDUCE:
-      return MPI_Allreduce(in, out, count, MPI_FLOAT, MPI_SUM, measured);
+      return mpi->Allreduce(in, out, count, MPI_FLOAT, MPI_SUM, measured);
     case ALLGATHER:
-      return MPI_Allgather(in, count, MPI_FLOAT, out, count, MPI_FLOAT, measured);
+      return mpi->Allgather(in, count, MPI_FLOAT, out, count, MPI_FLOAT, measured);
     case GATHER:
-      return MPI_Gather(in, count, MPI_FLOAT, out, count, MPI_FLOAT, 0, measured);
+      return mpi->Gather(in, count, MPI_FLOAT, out, count, MPI_FLOAT, 0, measured);
     case SCATTER:
-      return MPI_Scatter(in, count, MPI_FLOAT, out, count, MPI_FLOAT, 0, measured);
+      return mpi->Scatter(in, count, MPI_FLOAT, out, count, MPI_FLOAT, 0, measured);
     case ALLTOALL:
-      return MPI_Alltoall(in, count, MPI_FLOAT, out, count, MPI_FLOAT, measured);
+      return mpi->Alltoall(in, count, MPI_FLOAT, out, count, MPI_FLOAT, measured);
     case REDUCE_SCATTER:
-      return MPI_Reduce_scatter_block(in, out, count, MPI_FLOAT, MPI_SUM, measured);
+      return mpi->Reduce_scatter_block(in, out, count, MPI_FLOAT, MPI_SUM, measured);
     case SCAN:
-      return MPI_Scan(in, out, count, MPI_FLOAT, MPI_SUM, measured);
+      return mpi->Scan(in, out, count, MPI_FLOAT, MPI_SUM, measured);
     case EXSCAN:
-      return MPI_Exscan(in, out, count, MPI_FLOAT, MPI_SUM, measured);
+      return mpi->Exscan(in, out, count, MPI_FLOAT, MPI_SUM, measured);
     case ALLGATHERV:
-      return MPI_Allgatherv(in, sent.total, MPI_FLOAT, out, received.counts, received.places,
-                            MPI_FLOAT, measured);
+      return mpi->Allgatherv(in, sent.total, MPI_FLOAT, out, received.counts, received.places,
+                             MPI_FLOAT, measured);
     case GATHERV:
-      return MPI_Gatherv(in, sent.total, MPI_FLOAT, out, received.counts, received.places,
-                         MPI_FLOAT, 0, measured);
+      return mpi->Gatherv(in, sent.total, MPI_FLOAT, out, received.counts, received.places,
+                          MPI_FLOAT, 0, measured);
     case SCATTERV:
-      return MPI_Scatterv(in, sent.counts, sent.places, MPI_FLOAT, out, received.total, MPI_FLOAT,
-                          0, measured);
+      return mpi->Scatterv(in, sent.counts, sent.places, MPI_FLOAT, out, received.total, MPI_FLOAT,
+                           0, measured);
     case ALLTOALLV:
-      return MPI_Alltoallv(in, sent.counts, sent.places, MPI_FLOAT, out, received.counts,
-                           received.places, MPI_FLOAT, measured);
+      return mpi->Alltoallv(in, sent.counts, sent.places, MPI_FLOAT, out, received.counts,
+                            received.places, MPI_FLOAT, measured);
     case REDUCE_SCATTERV:
-      return MPI_Reduce_scatter(in, out, sent.counts, MPI_FLOAT, MPI_SUM, measured);
+      return mpi->Reduce_scatter(in, out, sent.counts, MPI_FLOAT, MPI_SUM, measured);
     case COLLECTIVES:
       break;
   }
@@ -403,7 +452,7 @@ static double one_loop(int64_t calls, struct cpu* cpu) {
   const int64_t first = phase;
   phase += used;
   for (int i = 0; i < used; ++i) prepare(i, first + i);
-  check(MPI_Barrier(measured));
+  check(mpi->Barrier(measured));
   const struct cpu cpu_start = cpu_now();
   const int64_t start = clock_ns(CLOCK_MONOTONIC);
   for (int64_t i = 0; i < calls; ++i) check(call(i));
@@ -448,7 +497,7 @@ static void measure_loop(void) {
 static void one_call(int64_t* enter, int64_t* leave, struct call_cpu* cpu) {
   const int64_t at_phase = phase++;
   prepare(0, at_phase);
-  check(MPI_Barrier(measured));
+  check(mpi->Barrier(measured));
   before_call(cpu);
   *enter = clock_ns(CLOCK_MONOTONIC);
   const int code = call(0);
@@ -561,6 +610,75 @@ static void measure_each(void) {
   free(returned);
 }
 
+/* ---- by turns -------------------------------------------------------------------------------- */
+
+static double median(double* sample, int64_t n) {
+  qsort(sample, (size_t)n, sizeof *sample, compare);
+  return (sample[(n - 1) / 2] + sample[n / 2]) / 2;
+}
+
+/* The median of this rank's times. */
+static double some_single_calls(int64_t n) {
+  double times[TURN_SAMPLES];
+  struct call_cpu cpu = {0, INT64_MAX, 0};
+  int64_t enter_ns, leave_ns;
+  for (int64_t i = 0; i < n; ++i) {
+    one_call(&enter_ns, &leave_ns, &cpu);
+    times[i] = (double)(leave_ns - enter_ns);
+  }
+  return median(times, n);
+}
+
+static int64_t fitting_calls(double call_ns, double turn_ns, int64_t most) {
+  const int64_t fit = (int64_t)(turn_ns / (call_ns > 1 ? call_ns : 1));
+  return agree(fit < 1 ? 1 : fit > most ? most : fit);
+}
+
+static void print_turns(const char* name, const double* ns) {
+  printf("\"%s\": [", name);
+  for (int64_t i = 0; i < turns; ++i) printf("%s%.4f", i == 0 ? "" : ", ", ns[i] * 1e-3);
+  printf("]");
+}
+
+static void measure_by_turns(void) {
+  static struct functions bare;
+  if (!bare.Barrier) bare = find_functions_of_mpi();
+  const struct functions* const sides[2] = {&programs, &bare};
+  const char* const names_of_sides[2] = {"with", "without"};
+  const double turn_ns = seconds * 1e9 / (4 * (double)turns);
+  int64_t calls[2], singles[2];
+  static double loops[2][MOST_TURNS], single[2][MOST_TURNS];
+  struct cpu cpu = {0, 0};
+  for (int side = 0; side < 2; ++side) {
+    mpi = sides[side];
+    one_loop(WARM_UP / 10, &cpu); /* plans, connections */
+    const double call_ns = one_loop(TRIAL_CALLS, &cpu) / TRIAL_CALLS;
+    calls[side] = fitting_calls(call_ns, turn_ns, MOST_CALLS);
+    calls[side] =
+        fitting_calls(one_loop(calls[side], &cpu) / (double)calls[side], turn_ns, MOST_CALLS);
+    singles[side] = fitting_calls(call_ns, turn_ns, TURN_SAMPLES);
+  }
+  for (int64_t turn = 0; turn < turns; ++turn) {
+    for (int i = 0; i < 2; ++i) {
+      const int side = (int)(turn + i) % 2;
+      mpi = sides[side];
+      loops[side][turn] = one_loop(calls[side], &cpu) / (double)calls[side];
+      single[side][turn] = some_single_calls(singles[side]) / ranks;
+    }
+  }
+  mpi = &programs;
+  for (int side = 0; side < 2; ++side) {
+    combine(loops[side], (int)turns, MPI_MAX);
+    combine(single[side], (int)turns, MPI_SUM);
+    if (rank != 0) continue;
+    printf(", \"%s\": {", names_of_sides[side]);
+    print_turns("loop", loops[side]);
+    printf(", ");
+    print_turns("single", single[side]);
+    printf("}");
+  }
+}
+
 /* ---- the run --------------------------------------------------------------------------------- */
 
 static void measure(enum collective which, int64_t bytes, int first) {
@@ -572,7 +690,9 @@ static void measure(enum collective which, int64_t bytes, int first) {
     printf("%s\n  {\"collective\": \"%s\", \"size\": %lld, \"count\": %d", first ? "" : ",",
            names[which], (long long)bytes, count);
   }
-  if (operations != 0) {
+  if (turns != 0) {
+    measure_by_turns();
+  } else if (operations != 0) {
     measure_each();
   } else {
     measure_loop();
@@ -619,15 +739,18 @@ int main(int argc, char** argv) {
       seconds = atof(argv[i + 1]);
     else if (strcmp(argv[i], "--operations") == 0)
       operations = atoll(argv[i + 1]);
+    else if (strcmp(argv[i], "--turns") == 0)
+      turns = atoll(argv[i + 1]);
     else if (strcmp(argv[i], "--apart-us") == 0)
       apart_us = atoll(argv[i + 1]);
     else if (strcmp(argv[i], "--late-us") == 0)
       late_us = atoll(argv[i + 1]);
     else
       fail(
-          "options: --collectives a,b --sizes 8,1024 --seconds 0.3 --operations 0 --apart-us 0 "
-          "--late-us 0");
+          "options: --collectives a,b --sizes 8,1024 --seconds 0.3 --operations 0 --turns 0 "
+          "--apart-us 0 --late-us 0");
   }
+  if (turns < 0 || turns > MOST_TURNS) fail("--turns takes a number up to 1000");
   const int n = read_sizes(size_list, sizes);
   check(MPI_Comm_dup(MPI_COMM_WORLD, &measured));
   check(MPI_Comm_dup(MPI_COMM_WORLD, &control));

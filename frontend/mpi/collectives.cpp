@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "collectives.hpp"
 
+#include <chrono>
 #include <cstdint>
 #include <exception>
 #include <memory>
@@ -20,6 +21,7 @@
 #include "library.hpp"
 #include "log.hpp"
 #include "persistent.hpp"
+#include "ranges/trials.hpp"
 
 namespace unisono::mpi::ours {
 namespace {
@@ -102,6 +104,7 @@ By prepare(const Make& make, const Communicator& own, bool starts, int* error,
 
 // Why a call is left to the host MPI on a communicator of which Unisono does this collective.
 constexpr const char* kFaster = "measured to be faster";
+constexpr const char* kTried = "tried, and faster";
 constexpr const char* kTypeOrOperator = "its type or operator";
 constexpr const char* kNoRoom = "no room for a persistent call";
 
@@ -138,11 +141,29 @@ Buffers buffers_of(const void* send, std::int64_t, Handle, void* receive, Others
   return {send, receive};
 }
 
-// `own` null: Unisono does not do it. In its own function: what it needs beside the arguments
-// would slow down calls that are like the last one.
+// Who does a call, and the cell that its time belongs to.
+struct Choice {
+  const char* to_host = nullptr;  // why the host MPI does it; null: Unisono does
+  Trials::Cell* cell = nullptr;   // null: there is no trial
+};
+template <class Kind, Collective kCollective, class... Arguments>
+Choice choose(const Communicator& own, Arguments... arguments) {
+  const bool has_ranges = own.host_ranges.have(kCollective);
+  if (!has_ranges && own.trials == nullptr) [[likely]]
+    return {};
+  const std::int64_t bytes = Kind::block_bytes(own, arguments...);
+  if (has_ranges && own.host_ranges.contain(kCollective, bytes)) return {.to_host = kFaster};
+  if (own.trials == nullptr) return {};
+  Trials::Cell* const cell = own.trials->cell(kCollective, bytes);
+  if (cell == nullptr || !Trials::is_for_host(*cell)) return {.cell = cell};
+  return {.to_host = kTried, .cell = cell};
+}
+
+// `own` null: Unisono does not do it. In place, as run() is.
 template <class Kind, Collective kCollective, class Function, class Narrow, class... Arguments>
-[[gnu::noinline]] int run_anew(Communicator* own, ByHost<Function, Narrow> by_host,
-                               Arguments... arguments) noexcept try {
+[[gnu::always_inline]] inline int run_chosen(Communicator* own, const Choice& choice,
+                                             ByHost<Function, Narrow> by_host,
+                                             Arguments... arguments) {
   const auto leave_it = [&](const char* reason) {
     const auto to_host = [&] { return call_host<0>(kCollective, by_host, arguments...); };
     return leave<Kind>({.collective = kCollective,
@@ -151,10 +172,7 @@ template <class Kind, Collective kCollective, class Function, class Narrow, clas
                         .reason = own == nullptr ? nullptr : reason},
                        to_host, arguments...);
   };
-  if (own != nullptr && own->host_ranges.have(kCollective) &&
-      own->host_ranges.contain(kCollective, Kind::block_bytes(*own, arguments...))) {
-    return leave_it(kFaster);
-  }
+  if (choice.to_host != nullptr) return leave_it(choice.to_host);
   Kind call;
   int error = 0;
   const auto made = [&call]() -> Kind& { return call; };
@@ -166,11 +184,34 @@ template <class Kind, Collective kCollective, class Function, class Narrow, clas
   note_collective();
   if (error != UNISONO_OK) return report_error(own->handle, error, library().last_error());
   if constexpr (Kind::kRepeats) {
-    if (const auto kept = call.kept()) {
+    const bool is_open = choice.cell != nullptr && !choice.cell->is_decided();
+    if (const auto kept = is_open ? std::nullopt : call.kept()) {
       own->last_call(kCollective).keep(host().handle_mask, *kept, arguments...);
     }
   }
   return call.finish();
+}
+
+// In its own function: what it needs beside the arguments would slow down calls that are like the
+// last one.
+template <class Kind, Collective kCollective, class Function, class Narrow, class... Arguments>
+[[gnu::noinline]] int run_anew(Communicator* own, ByHost<Function, Narrow> by_host,
+                               Arguments... arguments) noexcept try {
+  const Choice choice = own == nullptr ? Choice{} : choose<Kind, kCollective>(*own, arguments...);
+  const bool is_timed = choice.cell != nullptr && !choice.cell->is_decided();
+  std::chrono::steady_clock::time_point begin;
+  if (is_timed) begin = std::chrono::steady_clock::now();
+  const int code = run_chosen<Kind, kCollective>(own, choice, by_host, arguments...);
+  if (!is_timed) [[likely]]
+    return code;
+  const std::chrono::duration<double, std::nano> ns = std::chrono::steady_clock::now() - begin;
+  if (code == 0) {
+    own->trials->note(*choice.cell, kCollective, Kind::block_bytes(*own, arguments...), ns.count(),
+                      *own);
+  } else {
+    own->trials->end();
+  }
+  return code;
 } catch (const std::exception& thrown) {
   return report_thrown(thrown);
 }

@@ -5,6 +5,7 @@
 #include <array>
 #include <atomic>
 #include <exception>
+#include <limits>
 #include <mutex>
 #include <numeric>
 #include <string>
@@ -119,6 +120,8 @@ std::vector<int> ranks_in_world(const Communicator& comm, int* world_size) {
 struct Wish {
   std::uint32_t collectives = 0;   // that Unisono shall do
   std::uint32_t measures = 0;      // 1: it shall be compared with the host MPI
+  std::uint32_t tries = 0;         // 1: in calls of the program
+  std::uint32_t reproducible = 0;  // 1: the host MPI does none that Unisono does
   std::array<char, 64> library{};  // the host MPI's name
   HomeNumbers numbers;
 };
@@ -128,6 +131,8 @@ Wish own_wish() {
   if (selected_collectives() != 0 && library().loaded) own.collectives = selected_collectives();
   if (own.collectives == 0) return own;  // the others need no more than that
   own.measures = measurement_file().empty() ? 0 : 1;
+  own.tries = has_trials() ? 1 : 0;
+  own.reproducible = is_reproducible() ? 1 : 0;
   const std::string name = library_name();
   std::copy_n(name.begin(), std::min(name.size(), own.library.size() - 1), own.library.begin());
   own.numbers = own_home_numbers();
@@ -149,7 +154,7 @@ void make_unisono(Communicator& comm) {
   std::vector<Wish> wishes(static_cast<std::size_t>(comm.size));
   if (allgather(&own, wishes.data(), sizeof own, &comm) != 0) return;
   std::uint32_t common = own.collectives;
-  std::uint32_t measures = own.measures;
+  std::uint32_t measures = own.measures, tries = own.tries, reproducible = 0;
   bool has_one_library = true;
   std::vector<HomeNumbers> numbers;
   for (const Wish& wish : wishes) {
@@ -157,6 +162,8 @@ void make_unisono(Communicator& comm) {
     // The first communicator of all ranks becomes their home.
     if (wish.numbers.home != 0) measures = 0;
     measures &= wish.measures;
+    tries &= wish.tries;
+    reproducible |= wish.reproducible;
     has_one_library = has_one_library && wish.library == own.library;
     numbers.push_back(wish.numbers);
   }
@@ -172,11 +179,16 @@ void make_unisono(Communicator& comm) {
                 comm.size, library().last_error());
     return;
   }
+  if (library().machine_bytes(comm.unisono.get(), "exchange_from", &comm.exchange_from) !=
+      UNISONO_OK) {
+    log_warning("%s", library().last_error());
+    comm.exchange_from = std::numeric_limits<std::int64_t>::max();
+  }
   comm.collectives = common;
   comm.is_measured = measures != 0 && comm.size == world_size;
-  if (measures == 0 && has_one_library) {
-    comm.host_ranges.read(comm.unisono.get(), own.library.data());
-  }
+  if (measures != 0 || !has_one_library || reproducible != 0) return;
+  comm.host_ranges.read(comm.unisono.get(), own.library.data());
+  if (tries != 0) comm.trials = std::make_unique<Trials>();
 }
 
 // All that is looked at is the same at all ranks of the communicator.

@@ -11,6 +11,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "calls/last_call.hpp"
@@ -19,6 +20,7 @@
 #include "host/host.hpp"
 #include "pending.hpp"
 #include "ranges/host_ranges.hpp"
+#include "ranges/trials.hpp"
 #include "selection.hpp"
 #include "unisono/unisono.h"
 
@@ -31,10 +33,12 @@ struct Ranks {
 
 struct Communicator : Ranks {
   Handle handle = 0;
-  const char* why_host = "";      // without a Unisono communicator: why
-  std::uint32_t collectives = 0;  // bits of Collective: those that Unisono does
-  bool is_measured = false;       // compared with the host MPI before the first call
-  HostRanges host_ranges;         // in which the host MPI does blocking calls of these
+  const char* why_host = "";       // without a Unisono communicator: why
+  std::uint32_t collectives = 0;   // bits of Collective: those that Unisono does
+  bool is_measured = false;        // compared with the host MPI before the first call
+  std::int64_t exchange_from = 0;  // bytes from which on two ranks exchange by an allgatherv
+  HostRanges host_ranges;          // in which the host MPI does blocking calls of these
+  std::unique_ptr<Trials> trials;  // who does blocking calls outside of these; null: Unisono
   UnisonoComm unisono;
   PendingCalls pending;
   std::array<LastCall, kCollectives> last_calls;  // blocking ones, by Collective

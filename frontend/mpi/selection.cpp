@@ -28,24 +28,39 @@ std::string lower(std::string_view text) {
   return result;
 }
 
-std::uint32_t parse(std::string_view text) {
+struct Selection {
+  std::uint32_t collectives = kAll;
+  bool tries = false;
+};
+
+Selection parse(std::string_view text) {
   const std::string whole = lower(text);
-  if (whole.empty() || whole == "on" || whole == "auto") return kAll;
-  if (whole == "off") return 0;
-  std::uint32_t selected = kAll;
+  Selection selected;
+  if (whole.empty() || whole == "on" || whole == "auto") return selected;
+  if (whole == "off") return {.collectives = 0};
   for (std::size_t at = 0; at <= whole.size();) {
     const std::size_t end = std::min(whole.find(',', at), whole.size());
     const std::string name = whole.substr(at, end - at);
     if (const auto found = find_collective(name)) {
-      selected &= ~bit_of(*found);
+      selected.collectives &= ~bit_of(*found);
+    } else if (name == "trial") {
+      selected.tries = true;
     } else {
       log_warning(
-          "UNISONO_MPI=\"%s\": there is no collective \"%s\"; give on, off, or names such "
+          "UNISONO_MPI=\"%s\": there is no collective \"%s\"; give on, off, trial, or names such "
           "as \"alltoall,scan\" of those that the host MPI shall do",
           std::string(text).c_str(), name.c_str());
     }
     at = end + 1;
   }
+  return selected;
+}
+
+const Selection& selection() {
+  static const Selection selected = [] {
+    const char* const text = std::getenv("UNISONO_MPI");
+    return parse(text == nullptr ? "" : text);
+  }();
   return selected;
 }
 
@@ -64,12 +79,14 @@ std::optional<Collective> find_collective(const std::string& small_name) {
   return std::nullopt;
 }
 
-std::uint32_t selected_collectives() {
-  static const std::uint32_t selected = [] {
-    const char* const text = std::getenv("UNISONO_MPI");
-    return parse(text == nullptr ? "" : text);
-  }();
-  return selected;
+std::uint32_t selected_collectives() { return selection().collectives; }
+
+bool has_trials() { return selection().tries; }
+
+bool is_reproducible() {
+  const char* const text = std::getenv("UNISONO_REPRODUCIBLE");
+  const std::string value = lower(text == nullptr ? "" : text);
+  return !value.empty() && value != "0" && value != "off" && value != "no";
 }
 
 }  // namespace unisono::mpi

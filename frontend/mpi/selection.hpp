@@ -31,5 +31,9 @@ constexpr std::uint32_t bit_of(Collective collective) {
 }
 // UNISONO_MPI=off: none. A list of names, such as "alltoall,scan": all others.
 std::uint32_t selected_collectives();
+// Whether "trial" is in that list: calls that the host MPI does faster shall be found (trials.hpp).
+bool has_trials();
+// UNISONO_REPRODUCIBLE: Unisono's sums have the same bits each time, and the host MPI's need not.
+bool is_reproducible();
 
 }  // namespace unisono::mpi

@@ -12,6 +12,7 @@
 #include "api/objects.hpp"
 #include "bootstrap/exchange/exchange_rounds.hpp"
 #include "comm/list_derivation.hpp"
+#include "model/machine.hpp"
 #include "wait/background.hpp"
 
 namespace unisono::api {
@@ -321,6 +322,26 @@ int unisono_faster_by_mpi(unisono_comm_t comm, const char* library, unisono_rang
   return UNISONO_OK;
 } catch (const std::exception& thrown) {
   return fail("unisono_faster_by_mpi", thrown);
+}
+
+int unisono_machine_bytes(unisono_comm_t comm, const char* key, int64_t* bytes) try {
+  Comm* const asked = comms().get(comm);
+  if (asked == nullptr) return fail(bad_comm("unisono_machine_bytes", comm));
+  if (key == nullptr || bytes == nullptr) {
+    return fail(Code::argument, "unisono_machine_bytes: key or bytes is NULL");
+  }
+  const auto rows = unisono::model::constant_rows();
+  const auto row =
+      std::ranges::find(rows, std::string_view(key), &unisono::model::ConstantRow::name);
+  if (row == rows.end() || row->quantity != unisono::model::Quantity::bytes) {
+    return fail(
+        Code::argument,
+        fmt::format("unisono_machine_bytes: no number of bytes of a machine has the key {}", key));
+  }
+  *bytes = unisono::model::constant_of(asked->group->members().job().machine(), row->id).count();
+  return UNISONO_OK;
+} catch (const std::exception& thrown) {
+  return fail("unisono_machine_bytes", thrown);
 }
 
 int unisono_set_background_thread(int is_background) {

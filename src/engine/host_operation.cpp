@@ -99,7 +99,10 @@ Outcome HostOperation::step(const Machine& machine) {
       enter();
     }
     const Outcome outcome = advance<helps>(machine);
-    if (outcome != Outcome::finished) return outcome;
+    if (outcome != Outcome::finished) {
+      lane_->note_wait();
+      return outcome;
+    }
     if (end_segment(machine)) return Outcome::finished;
   }
 }

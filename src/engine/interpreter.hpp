@@ -45,7 +45,9 @@ struct Machine {
 struct Frame {
   std::byte* bases[plan::kSpaceCount] = {};
   std::uint64_t tag = 0;
-  std::int64_t next_channel = 0;  // bytes from this operation's receive buffers to the next one's
+  // Bytes from this operation's receive buffers to those of the next one, and of a later one; 0:
+  // this rank does not run ahead.
+  std::int64_t next_channel = 0, later_channel = 0;
   arith::Kernel kernel = nullptr;
   const void* kernel_context = nullptr;
   arith::SumKernel sum = nullptr;  // of sum steps; null: the kernel combines them one by one

@@ -136,6 +136,14 @@ class Lane {
   std::byte* channel_base(std::uint64_t sequence) const {
     return windows_ + channel(sequence) * window_bytes_;
   }
+  // An operation begins. Whether this rank has waited for none of the last ones, and so is probably
+  // ahead of its receivers.
+  bool runs_ahead() { return ++without_wait_ > kAheadAfter; }
+  void note_wait() { without_wait_ = 0; }
+  // The receive buffers of an operation that this rank begins soon, if it runs ahead.
+  std::byte* later_channel_base(std::uint64_t sequence) const {
+    return channel_base(sequence + static_cast<std::uint64_t>(geometry_.channels) / 8);
+  }
   CallRecord& record(std::uint64_t sequence, int rank) const {
     return records_[rank * geometry_.channels + channel(sequence)];
   }
@@ -144,6 +152,9 @@ class Lane {
   }
 
  private:
+  // Operations without a wait. Between calls with barriers a rank seldom has so many.
+  static constexpr std::uint64_t kAheadAfter = 16;
+
   std::int64_t channel(std::uint64_t sequence) const {
     return static_cast<std::int64_t>(sequence &
                                      (static_cast<std::uint64_t>(geometry_.channels) - 1));
@@ -173,6 +184,7 @@ class Lane {
   std::uint64_t next_;
   std::uint64_t done_;                 // the value of progress_[rank_]
   std::uint64_t slowest_;              // a lower bound of all members' done
+  std::uint64_t without_wait_ = 0;     // operations
   std::uint64_t completed_ahead_ = 0;  // bit i: operation done_ + 1 + i is complete
 };
 

@@ -22,6 +22,7 @@ constexpr std::array<ConstantRow, kConstantCount> kRows = {{
     {Constant::exchanged_whole, "exchanged_whole", Quantity::bytes, "up to here two hosts exchange whole vectors to reduce them; longer ones in halves, in two steps"},
     {Constant::pulled_from, "pulled_from", Quantity::bytes, "from here on messages of a call with single copies are read from their sender's memory; shorter ones are copied"},
     {Constant::staged_up_to, "staged_up_to", Quantity::bytes, "up to so many bytes of a call with local counts go through shared memory; the rest is read from its sender's memory"},
+    {Constant::exchange_from, "exchange_from", Quantity::bytes, "from here on two ranks that know both lengths of an alltoallv exchange faster by an allgatherv"},
     {Constant::referred_from, "referred_from", Quantity::bytes, "from here on a message of a reduction in memory that all ranks share is read where it is"},
     {Constant::referred_in_place_from, "referred_in_place_from", Quantity::bytes, "the same where input and output are one buffer"},
     {Constant::rank_spin, "rank_spin", Quantity::time, "a waiting rank that has a core of its own spins for so long before it yields"},

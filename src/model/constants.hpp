@@ -25,6 +25,7 @@ enum class Constant : std::uint8_t {
   exchanged_whole,
   pulled_from,
   staged_up_to,
+  exchange_from,
   referred_from,
   referred_in_place_from,
   rank_spin,
@@ -41,7 +42,7 @@ enum class Constant : std::uint8_t {
   nic_joined_per_byte,
   nic_step,
 };
-inline constexpr int kConstantCount = 29;
+inline constexpr int kConstantCount = 30;
 
 enum class Quantity : std::uint8_t { bytes, ranks, time, time_per_byte };
 

@@ -58,6 +58,7 @@ def set_up():
     OPTIONS.persistent = compile_program("persistent.c", "persistent")
     OPTIONS.edge_cases = compile_program("edge_cases.c", "edge_cases")
     OPTIONS.more_cases = compile_program("more_cases.c", "more_cases")
+    OPTIONS.standard_cases = compile_program("standard_cases.c", "standard_cases")
     OPTIONS.large_counts = compile_program("large_counts.c", "large_counts")
     OPTIONS.found_counts = compile_program("found_counts.c", "found_counts", ["-ldl"])
     OPTIONS.sessions = compile_program("sessions.c", "sessions")
@@ -256,6 +257,74 @@ class EdgeCases(Running):
                 self.assertEqual("rank 0 of 3: Unisono does the collectives" in done.stderr, does)
 
 
+STANDARD_CASES = ("empty_statuses", "untouched", "made_in_every_way", "groups_merged",
+                  "attributes_copied", "made_types", "strange_extents", "places_with_gaps",
+                  "ended_early", "disconnected", "operators", "one_rank", "invalid_everywhere",
+                  "files", "repeated", "collective_at_end")
+
+
+class StandardCases(Running):
+    """What the MPI standard promises. Some MPIs break some of it themselves."""
+
+    def kept_by_the_bare_mpi(self):
+        def is_kept(names):
+            words = [OPTIONS.standard_cases, ",".join(names)]
+            return mpirun(2, words, drop_in=False).stdout == "fine\n"
+        if is_kept(STANDARD_CASES):
+            return STANDARD_CASES
+        return tuple(name for name in STANDARD_CASES if is_kept([name]))
+
+    def test_the_drop_in_keeps_what_the_bare_mpi_keeps(self):
+        kept = self.kept_by_the_bare_mpi()
+        self.assertGreaterEqual(len(kept), len(STANDARD_CASES) - 4, kept)
+        self.expect_all_fine(kept, "standard_cases")
+
+    def test_a_collective_before_or_after_mpi_ends_the_rank_as_with_the_bare_mpi(self):
+        for name in ("before_init", "after_finalize"):
+            with self.subTest(name=name):
+                bare = mpirun(2, [OPTIONS.standard_cases, name], drop_in=False)
+                self.assertNotIn(bare.returncode, (0, 124), bare.stderr)
+                ours = mpirun(2, [OPTIONS.standard_cases, name])
+                self.assertNotIn(ours.returncode, (0, 124), ours.stderr)
+                self.assertNotIn("fine", ours.stdout)
+
+
+class TrialCalls(Running):
+    """UNISONO_MPI=trial: the host MPI does calls that it is found to do faster."""
+
+    def decisions(self, ranks, more, scenario="repeated"):
+        """For each rank, who does which calls."""
+        done = self.expect_fine(scenario, ranks, {"UNISONO_LOG": "info", **more},
+                                "standard_cases")
+        found = re.findall(r"rank (\d+) of \d+: tried: (.*?) \(Unisono", done.stderr)
+        return [sorted(what for rank, what in found if rank == str(own)) for own in range(ranks)]
+
+    def test_all_ranks_decide_alike(self):
+        for ranks in OPTIONS.ranks:
+            with self.subTest(ranks=ranks):
+                first, *others = self.decisions(ranks, {"UNISONO_MPI": "trial"})
+                names = {re.search(r"does (\w+) of", what)[1] for what in first}
+                self.assertLessEqual({"barrier", "bcast", "reduce", "allreduce", "allgather",
+                                      "gather", "scatter", "scan"}, names)
+                self.assertEqual("alltoallv" in names, ranks == 2)  # more do not know the bytes
+                self.assertTrue(all(other == first for other in others))
+
+    def test_the_mpi_does_calls_that_it_does_faster(self):
+        of_rank = self.decisions(2, {"UNISONO_MPI": "trial"}, "slow_by_turns")
+        self.assertEqual(of_rank, 2 * [["the host MPI does allgather of about 4 bytes"]])
+
+    def test_calls_that_names_leave_to_the_mpi_are_not_tried(self):
+        first, second = self.decisions(2, {"UNISONO_MPI": "trial,allreduce"})
+        self.assertEqual(first, second)
+        self.assertIn("bcast", " ".join(first))
+        self.assertNotIn("allreduce", " ".join(first))
+
+    def test_without_the_word_or_with_reproducible_sums_nothing_is_tried(self):
+        for more in ({}, {"UNISONO_MPI": "trial", "UNISONO_REPRODUCIBLE": "1"}):
+            with self.subTest(more=more):
+                self.assertEqual(self.decisions(2, more), [[], []])
+
+
 COLLECTIVES = ("barrier", "bcast", "reduce", "allreduce", "scan", "exscan", "reduce_scatter_block",
                "reduce_scatter", "allgather", "allgatherv", "gather", "gatherv", "scatter",
                "scatterv", "alltoall", "alltoallv", "alltoallw")
@@ -425,13 +494,13 @@ class Sessions(Running):
 
 
 class Profiles(unittest.TestCase):
-    def rows(self, program, ranks, more=None):
+    def rows(self, program, ranks, more=None, words=()):
         """Those of each rank."""
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         profile = pathlib.Path(folder.name) / "p"
         done = subprocess.run(["timeout", str(MOST_SECONDS), OPTIONS.bin / "unisono", "mpirun",
-                               f"--profile={profile}", "-n", str(ranks), program],
+                               f"--profile={profile}", "-n", str(ranks), program, *words],
                               env=environment(more or {}), capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stderr)
         result = []
@@ -467,6 +536,14 @@ class Profiles(unittest.TestCase):
                         self.assertEqual(row["unpredicted"], row["calls"])
                 own = [(row["collective"], row["calls"]) for row in rows if not row["reason"]]
                 self.assertIn(("allreduce", 1), own)
+
+    def test_calls_that_the_mpi_does_after_a_trial_are_in_it(self):
+        more = {"UNISONO_MPI": "trial"}
+        for rows in self.rows(OPTIONS.standard_cases, 2, more, ["slow_by_turns"]):
+            calls = {row["reason"]: row["calls"] for row in rows
+                     if row["collective"] == "allgather"}
+            # 100 calls: 50 before, then 4 and 20 by turns.
+            self.assertEqual(calls, {"": 62, "tried, and faster": 38})
 
     def test_without_unisono_all_calls_are_in_it(self):
         program = compile_program("left_calls.c", "left_calls")

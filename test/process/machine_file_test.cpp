@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <fstream>
 #include <string>
@@ -101,6 +102,39 @@ TEST_F(CacheFolders, AllRanksGetTheRangesOfAnMpiThatRank0Has) {
                            UNISONO_ERROR_ARGUMENT, {"library or found is NULL"}));
         EXPECT_TRUE(succeeded(unisono_finalize(world)));
         EXPECT_TRUE(failed(unisono_comm_hosts(world, &hosts), UNISONO_ERROR_STATE));
+      },
+      options);
+  job.expect_all_clean();
+}
+
+TEST_F(CacheFolders, AllRanksGetTheNumbersOfBytesThatRank0Has) {
+  const std::string path = folder_.path() + "/machine.json";
+  model::Machine machine = model::default_machine();
+  const auto row = static_cast<std::size_t>(model::Constant::exchange_from);
+  model::Value& changed = machine.constants[row].value();
+  const auto usual = static_cast<std::int64_t>(changed.number);
+  changed.number = static_cast<double>(4 * usual);
+  ASSERT_TRUE(model::write_machine_file(machine, path).ok());
+  ProcessJob::Options options;
+  options.joins = false;
+  ProcessJob job(
+      kRanks,
+      [&](const ProcessRank& self) {
+        setenv("UNISONO_MACHINE", self.rank == 0 ? path.c_str() : "default", 1);
+        unisono_comm_t world = nullptr;
+        ASSERT_TRUE(succeeded(unisono_init(&world)));
+        std::int64_t bytes = 0;
+        EXPECT_TRUE(succeeded(unisono_machine_bytes(world, "exchange_from", &bytes)));
+        EXPECT_EQ(bytes, 4 * usual);
+        EXPECT_TRUE(failed(unisono_machine_bytes(world, "rank_spin", &bytes),
+                           UNISONO_ERROR_ARGUMENT, {"rank_spin"}));
+        EXPECT_TRUE(failed(unisono_machine_bytes(world, "no_such_key", &bytes),
+                           UNISONO_ERROR_ARGUMENT, {"no_such_key"}));
+        EXPECT_TRUE(failed(unisono_machine_bytes(world, "exchange_from", nullptr),
+                           UNISONO_ERROR_ARGUMENT, {"NULL"}));
+        EXPECT_TRUE(succeeded(unisono_finalize(world)));
+        EXPECT_TRUE(
+            failed(unisono_machine_bytes(world, "exchange_from", &bytes), UNISONO_ERROR_STATE));
       },
       options);
   job.expect_all_clean();

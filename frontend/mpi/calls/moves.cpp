@@ -331,16 +331,12 @@ int ScattervCall::call(const Communicator& own, unisono_request_t* request) {
                 own.unisono.get());
 }
 
-// From here on an exchange of two ranks is faster as an allgatherv, and a shorter one slower, as
-// measured on one machine.
-constexpr std::int64_t kLongExchange = std::int64_t{1} << 15;
-
 // Two ranks that exchange a long block: each gives one to all and gets the other's.
 bool PairMove::set_exchange(const Communicator& own) {
   const int other = other_of_two(own);
   if (other < 0 || in_place_) return false;
   const std::int64_t out = input_->counts()[other], in = output_->counts()[other];
-  if (std::max(in, out) < kLongExchange) return false;
+  if (std::max(in, out) < own.exchange_from) return false;
   if (!copy_own(block_at(*input_, own.rank), input_->counts()[own.rank],
                 block_at(*output_, own.rank), output_->counts()[own.rank])) {
     return false;

@@ -78,6 +78,31 @@ TEST(Lane, ALookTellsWhatAllHaveCompleted) {
   EXPECT_FALSE(fast.was_completed_by_all(2));
 }
 
+TEST(Lane, ARankThatHasWaitedForNoneOfManyOperationsRunsAhead) {
+  LaneMemory memory(2, 64, 1);
+  Lane& lane = memory.at(0);
+  const auto starts_before_it_runs_ahead = [&lane] {
+    int starts = 0;
+    while (!lane.runs_ahead() && starts < 100) ++starts;
+    return starts;
+  };
+  const int starts = starts_before_it_runs_ahead();
+  EXPECT_GT(starts, 4);
+  EXPECT_LT(starts, 64);
+  EXPECT_TRUE(lane.runs_ahead());
+  lane.note_wait();
+  EXPECT_EQ(starts_before_it_runs_ahead(), starts);
+}
+
+TEST(Lane, ALaterOperationOfARankThatRunsAheadIsFarFromThoseInUse) {
+  LaneMemory memory(2, 64, 1);
+  Lane& lane = memory.at(0);
+  EXPECT_EQ(lane.later_channel_base(1), lane.channel_base(9));
+  EXPECT_EQ(lane.later_channel_base(60), lane.channel_base(68));
+  LaneMemory few(2, 4, 1);  // with so few slot indexes its receivers may still need the next one
+  EXPECT_EQ(few.at(0).later_channel_base(1), few.at(0).channel_base(1));
+}
+
 TEST(Lane, AnAbsentRankHoldsTheOthersBack) {
   plan::WindowGeometry geometry{.ranks = 2, .channels = 2, .lines = 1, .data_bytes = 0};
   alignas(64) std::byte memory[8192] = {};
