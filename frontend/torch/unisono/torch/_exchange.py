@@ -35,10 +35,13 @@ def join(store: Any, rank: int, size: int, timeout: datetime.timedelta,
         comm = unisono.init_with(rank, size, allgather, limit)
     except unisono.Error as error:
         raise dist.DistBackendError(str(error)) from error
-    if store.add("unisono/python/ready", 1) >= size:
-        for each in range(size):
-            store.delete_key(f"unisono/python/{round_number - 1}/{each}")
-        store.delete_key("unisono/python/ready")
+    try:
+        if store.add("unisono/python/ready", 1) >= size:
+            for each in range(size):
+                store.delete_key(f"unisono/python/{round_number - 1}/{each}")
+            store.delete_key("unisono/python/ready")
+    except dist.DistError:
+        pass  # the rank that has the store has ended, with all that is in it
     return comm
 
 
