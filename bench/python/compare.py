@@ -7,11 +7,14 @@
 
 Runs bench/python/call.c and call.py by turns as a job of one rank, where a collective
 communicates with nobody, and compares the processor time of each pair. Also times
-`import unisono`, with NumPy not yet imported. Prints medians over the pairs. Standard library only.
+`import unisono`, with NumPy not yet imported. Prints medians over the pairs. NumPy gets no threads
+of OpenBLAS: they spin for some time after their start, which would count as time of the calls.
+Standard library only.
 """
 
 import argparse
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -26,7 +29,8 @@ IMPORT = ("import time; begin = time.process_time_ns(); import unisono; "
 
 def output(*command):
     return subprocess.run([str(part) for part in command], check=True, text=True,
-                          stdout=subprocess.PIPE).stdout
+                          stdout=subprocess.PIPE,
+                          env=os.environ | {"OPENBLAS_NUM_THREADS": "1"}).stdout
 
 
 def main():

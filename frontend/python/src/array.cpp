@@ -162,7 +162,8 @@ Element Array::element_of(const char* format, std::int64_t item_bytes) {
   return format[0] != 0 && format[1] == 0 ? element_of_code(format[0], item_bytes) : Element{};
 }
 
-Array::Array(nb::handle object, Use use, const char* name) : name_(name) {
+void Array::take(nb::handle object, Use use, const char* name) {
+  name_ = name;
   if (is_trusted_ndarray(object) && take_fields(object, use)) [[likely]] {
   } else if (PyObject_CheckBuffer(object.ptr()) != 0) {
     learn_ndarrays();
@@ -180,21 +181,6 @@ Array::Array(nb::handle object, Use use, const char* name) : name_(name) {
         BadArgument::Kind::type);
   }
   if (data_ == nullptr && count_ == 0) data_ = nothing;
-}
-
-Array& Array::operator=(Array&& other) noexcept {
-  std::swap(buffer_, other.buffer_);
-  std::swap(tensor_, other.tensor_);
-  std::swap(ndarray_, other.ndarray_);
-  std::swap(extents_, other.extents_);
-  std::swap(dimensions_, other.dimensions_);
-  std::swap(data_, other.data_);
-  std::swap(count_, other.count_);
-  std::swap(item_bytes_, other.item_bytes_);
-  std::swap(element_, other.element_);
-  std::swap(name_, other.name_);
-  std::swap(is_number_, other.is_number_);
-  return *this;
 }
 
 void Array::release() {
@@ -264,26 +250,25 @@ void Array::take_converted(nb::handle object, Use use) {
 }
 
 void Array::take_dlpack(nb::handle object, Use use) {
-  tensor_ = DlTensor(object, name_);
-  if (!tensor_.is_contiguous()) not_contiguous(name_);
-  if (use == Use::output && tensor_.is_read_only()) read_only(name_);
-  if (tensor_.bits() % 8 != 0) {
+  tensor_ = std::make_unique<DlTensor>(object, name_);
+  if (!tensor_->is_contiguous()) not_contiguous(name_);
+  if (use == Use::output && tensor_->is_read_only()) read_only(name_);
+  if (tensor_->bits() % 8 != 0) {
     throw BadArgument(std::string(name_) + " has elements smaller than a byte",
                       BadArgument::Kind::type);
   }
-  data_ = tensor_.data();
+  data_ = tensor_->data();
   count_ = 1;
-  for (const std::int64_t extent : tensor_.shape()) count_ *= extent;
-  item_bytes_ = tensor_.bits() / 8;
-  element_ = element_of_tensor(tensor_);
+  for (const std::int64_t extent : tensor_->shape()) count_ *= extent;
+  item_bytes_ = tensor_->bits() / 8;
+  element_ = element_of_tensor(*tensor_);
 }
 
 std::vector<std::int64_t> Array::shape() const {
-  if (tensor_.is_taken()) return tensor_.shape();
+  if (tensor_ != nullptr) return tensor_->shape();
   if (ndarray_.is_valid()) return {extents_, extents_ + dimensions_};
   if (buffer_.ndim == 0) return {};
-  // The shape of bytes lies in the Py_buffer that was filled first, which may have been moved.
-  if (buffer_.ndim == 1 || buffer_.shape == nullptr) return {count_};
+  if (buffer_.shape == nullptr) return {count_};
   return {buffer_.shape, buffer_.shape + buffer_.ndim};
 }
 

@@ -8,6 +8,7 @@
 #include <unisono/unisono.h>
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -31,11 +32,12 @@ class Array {
   enum class Use { input, output };
 
   Array() = default;
-  // `name` is that of the argument, for messages. Throws BadArgument.
-  Array(nanobind::handle object, Use use, const char* name);
   ~Array() { release(); }
-  Array(Array&& other) noexcept { *this = std::move(other); }
-  Array& operator=(Array&& other) noexcept;
+  Array(const Array&) = delete;
+  Array& operator=(const Array&) = delete;
+
+  // Once, before all else. `name` is that of the argument, for messages. Throws BadArgument.
+  void take(nanobind::handle object, Use use, const char* name);
 
   void* data() const { return data_; }
   std::int64_t count() const { return count_; }
@@ -44,7 +46,7 @@ class Array {
   const Element& element() const { return element_; }
   const char* name() const { return name_; }
   // Only tensors by DLPack say so: buffers that are written are asked for as such.
-  bool is_read_only() const { return tensor_.is_taken() && tensor_.is_read_only(); }
+  bool is_read_only() const { return tensor_ != nullptr && tensor_->is_read_only(); }
   // Whether the caller passed a number.
   bool is_number() const { return is_number_; }
   // While the arguments are looked at: an array may get another shape later.
@@ -62,9 +64,9 @@ class Array {
   void take_dlpack(nanobind::handle object, Use use);
   void release();
 
-  Py_buffer buffer_{};        // obj is null: not taken
-  DlTensor tensor_;           // or this one
-  nanobind::object ndarray_;  // or this one, with the next two
+  Py_buffer buffer_{};                // obj is null: not taken
+  std::unique_ptr<DlTensor> tensor_;  // or this one
+  nanobind::object ndarray_;          // or this one, with the next two
   const std::int64_t* extents_ = nullptr;
   int dimensions_ = 0;
   void* data_ = nullptr;

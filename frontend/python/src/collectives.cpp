@@ -22,8 +22,8 @@ bool is_in_place(handle object) { return object.ptr() == in_place_object; }
 
 std::string text(std::int64_t number) { return std::to_string(number); }
 
-Array input(handle object) { return Array(object, Use::input, "send"); }
-Array output(handle object) { return Array(object, Use::output, "recv"); }
+void take_input(Call& call, handle object) { call.send.take(object, Use::input, "send"); }
+void take_output(Call& call, handle object) { call.receive.take(object, Use::output, "recv"); }
 
 void require(handle object, const char* name, const char* why) {
   if (object.is_none()) throw BadArgument(std::string(name) + " is None; " + why);
@@ -95,12 +95,12 @@ bool is_root(const Call& call) { return call.comm.rank() == call.root; }
 void use_same_length(Call& call, handle send, handle receive, const char* why) {
   if (is_in_place(send) || send.is(receive)) {
     require(receive, "recv", "it holds the input of a call in place");
-    call.receive = output(receive);
+    take_output(call, receive);
     call.input = UNISONO_IN_PLACE;
   } else {
-    call.send = input(send);
+    take_input(call, send);
     call.result = receive.is_none() ? make_like(send, call.send.shape()) : nb::borrow(receive);
-    call.receive = output(call.result);
+    take_output(call, call.result);
     same_type(call.send, call.receive);
     holds(call.receive, call.send.count(), why);
     const bool is_same = call.send.data() == call.receive.data() && call.send.count() > 0;
@@ -114,7 +114,7 @@ void use_same_length(Call& call, handle send, handle receive, const char* why) {
 // Of a rank that gives and gets nothing.
 void use_input_only(Call& call, handle send) {
   if (is_in_place(send)) throw BadArgument("only the root may pass IN_PLACE");
-  call.send = input(send);
+  take_input(call, send);
   call.input = call.send.data();
   call.count = call.send.count() * use_type(call, call.send);
   call.result = nb::none();
@@ -185,7 +185,7 @@ void use_own_block(Call& call, handle send, std::int64_t count) {
     call.input = UNISONO_IN_PLACE;
     return;
   }
-  call.send = input(send);
+  take_input(call, send);
   holds(call.send, count, "its count");
   call.input = call.send.data();
 }
@@ -204,13 +204,13 @@ void prepare_broadcast(Call& call, handle buffer, Whole root) {
   call.collective = Collective::broadcast;
   call.root = root.value("root");
   if (is_root(call)) {
-    call.send = Array(buffer, Use::input, "buffer");
+    call.send.take(buffer, Use::input, "buffer");
     call.output = call.send.data();
     call.count = call.send.count() * use_type(call, call.send);
     call.result = nb::borrow(buffer);
     return;
   }
-  call.receive = Array(buffer, Use::output, "buffer");
+  call.receive.take(buffer, Use::output, "buffer");
   call.output = call.receive.data();
   call.count = call.receive.count() * use_type(call, call.receive);
   call.result = nb::borrow(buffer);
@@ -249,15 +249,15 @@ void prepare_allgather(Call& call, handle send, handle receive) {
   call.collective = Collective::allgather;
   if (is_in_place(send)) {
     require(receive, "recv", "it holds the input of a call in place");
-    call.receive = output(receive);
+    take_output(call, receive);
     call.input = UNISONO_IN_PLACE;
     call.result = nb::borrow(receive);
     call.count = block_of(call, call.receive);
   } else {
-    call.send = input(send);
+    take_input(call, send);
     call.result =
         receive.is_none() ? make_like(send, shape_of_all(call, call.send)) : nb::borrow(receive);
-    call.receive = output(call.result);
+    take_output(call, call.result);
     same_type(call.send, call.receive);
     call.count = call.send.count();
     holds(call.receive, call.count * call.comm.size(), "send's for each rank");
@@ -287,13 +287,13 @@ void prepare_scatter(Call& call, handle send, handle receive, Whole root) {
     if (is_in_place(receive)) throw BadArgument("only the root may pass IN_PLACE");
     require(receive, "recv", "only the root knows the length of its block");
     call.result = nb::borrow(receive);
-    call.receive = output(receive);
+    take_output(call, receive);
     call.output = call.receive.data();
     call.count = call.receive.count() * use_type(call, call.receive);
     return;
   }
   const bool stays = is_in_place(receive);
-  call.send = Array(send, stays ? Use::output : Use::input, "send");
+  call.send.take(send, stays ? Use::output : Use::input, "send");
   call.input = call.send.data();
   call.count = block_of(call, call.send);
   if (stays) {
@@ -302,7 +302,7 @@ void prepare_scatter(Call& call, handle send, handle receive, Whole root) {
   } else {
     call.result =
         receive.is_none() ? make_like(send, shape_of_block(call, call.send)) : nb::borrow(receive);
-    call.receive = output(call.result);
+    take_output(call, call.result);
     same_type(call.send, call.receive);
     holds(call.receive, call.count, "send's part of one rank");
     call.output = call.receive.data();
@@ -324,13 +324,13 @@ void prepare_reduce_scatter(Call& call, handle send, handle receive, handle op, 
   const std::int64_t total = has_counts ? sum(counts, call) : 0;
   if (is_in_place(send)) {
     require(receive, "recv", "it holds the input of a call in place");
-    call.receive = output(receive);
+    take_output(call, receive);
     call.input = UNISONO_IN_PLACE;
     call.result = nb::borrow(receive);
     call.count = has_counts ? 0 : block_of(call, call.receive);
     if (has_counts) holds(call.receive, total, "the sum of counts");
   } else {
-    call.send = input(send);
+    take_input(call, send);
     if (has_counts) holds(call.send, total, "the sum of counts");
     call.count = has_counts ? own_count(call, call.output_blocks) : block_of(call, call.send);
     if (receive.is_none()) {
@@ -340,7 +340,7 @@ void prepare_reduce_scatter(Call& call, handle send, handle receive, handle op, 
     } else {
       call.result = nb::borrow(receive);
     }
-    call.receive = output(call.result);
+    take_output(call, call.result);
     same_type(call.send, call.receive);
     holds(call.receive, call.count, has_counts ? "its count" : "send's part of one rank");
     call.input = call.send.data();
@@ -360,7 +360,7 @@ void prepare_allgatherv(Call& call, handle send, handle receive, handle counts,
   } else {
     call.result = nb::borrow(receive);
   }
-  call.receive = output(call.result);
+  take_output(call, call.result);
   call.output_blocks = blocks_in(call, counts, displacements, call.receive.count(), "recv");
   use_own_block(call, send, own_count(call, call.output_blocks));
   if (!is_in_place(send)) same_type(call.send, call.receive);
@@ -414,7 +414,7 @@ void prepare_scatterv(Call& call, handle send, handle receive, handle counts, ha
   }
   require(counts, "counts", "the root has to know them");
   const bool stays = is_in_place(receive);
-  call.send = Array(send, stays ? Use::output : Use::input, "send");
+  call.send.take(send, stays ? Use::output : Use::input, "send");
   call.input = call.send.data();
   call.input_blocks = blocks_in(call, counts, displacements, call.send.count(), "send");
   const std::int64_t own = own_count(call, call.input_blocks);
@@ -423,7 +423,7 @@ void prepare_scatterv(Call& call, handle send, handle receive, handle counts, ha
     call.output = UNISONO_IN_PLACE;
   } else {
     call.result = receive.is_none() ? make_like(send, {own}) : nb::borrow(receive);
-    call.receive = output(call.result);
+    take_output(call, call.result);
     same_type(call.send, call.receive);
     holds(call.receive, own, "its count");
     call.output = call.receive.data();
@@ -442,13 +442,13 @@ void prepare_alltoallv(Call& call, handle send, handle send_counts, handle recei
   if (is_in_place(send)) require(receive, "recv", "it holds the input of a call in place");
   call.result =
       receive.is_none() ? make_like(send, {sum(receive_counts, call)}) : nb::borrow(receive);
-  call.receive = output(call.result);
+  take_output(call, call.result);
   call.output_blocks =
       blocks_in(call, receive_counts, receive_displacements, call.receive.count(), "recv");
   if (is_in_place(send)) {
     call.input = UNISONO_IN_PLACE;
   } else {
-    call.send = input(send);
+    take_input(call, send);
     same_type(call.send, call.receive);
     call.input = call.send.data();
     call.input_blocks = blocks_in(call, send_counts, send_displacements, call.send.count(), "send");
@@ -500,7 +500,7 @@ void prepare_alltoallw(Call& call, handle send, handle send_counts, handle send_
                        handle receive_displacements, handle receive_types) {
   call.collective = Collective::alltoallw;
   call.result = nb::borrow(receive);
-  call.receive = output(receive);
+  take_output(call, receive);
   call.output_blocks =
       typed_blocks(call, call.receive, receive_counts, receive_displacements, receive_types);
   call.output = call.receive.data();
@@ -508,7 +508,7 @@ void prepare_alltoallw(Call& call, handle send, handle send_counts, handle send_
     call.input = UNISONO_IN_PLACE;
     return;
   }
-  call.send = input(send);
+  take_input(call, send);
   call.input_blocks = typed_blocks(call, call.send, send_counts, send_displacements, send_types);
   call.input = call.send.data();
 }

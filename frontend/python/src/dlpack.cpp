@@ -94,19 +94,6 @@ DlTensor::~DlTensor() {
   if (owner_ != nullptr) give_back_(owner_);
 }
 
-DlTensor& DlTensor::operator=(DlTensor&& other) noexcept {
-  std::swap(capsule_, other.capsule_);
-  std::swap(owner_, other.owner_);
-  std::swap(give_back_, other.give_back_);
-  std::swap(data_, other.data_);
-  std::swap(shape_, other.shape_);
-  std::swap(is_contiguous_, other.is_contiguous_);
-  std::swap(is_read_only_, other.is_read_only_);
-  std::swap(kind_, other.kind_);
-  std::swap(bits_, other.bits_);
-  return *this;
-}
-
 void DlTensor::read(const DlView& view, const char* name) {
   // The object is not there yet, so its destructor would not give the tensor back.
   const auto refuse = [&](const std::string& why) {

@@ -7,7 +7,6 @@
 #include <nanobind/nanobind.h>
 
 #include <cstdint>
-#include <utility>
 #include <vector>
 
 namespace unisono::python {
@@ -24,14 +23,12 @@ class DlTensor {
     boolean = 6
   };
 
-  DlTensor() = default;
   // Throws BadArgument, or the exception of the lender.
   DlTensor(nanobind::handle object, const char* name);
   ~DlTensor();
-  DlTensor(DlTensor&& other) noexcept { *this = std::move(other); }
-  DlTensor& operator=(DlTensor&& other) noexcept;
+  DlTensor(const DlTensor&) = delete;
+  DlTensor& operator=(const DlTensor&) = delete;
 
-  bool is_taken() const { return owner_ != nullptr; }
   void* data() const { return data_; }
   const std::vector<std::int64_t>& shape() const { return shape_; }
   bool is_contiguous() const { return is_contiguous_; }

@@ -358,7 +358,9 @@ void define_memory(nb::module_& module) {
   module.def(
       "memory_of",
       [](nb::handle object) {
-        return std::make_unique<Array>(object, Array::Use::input, "the buffer");
+        auto array = std::make_unique<Array>();
+        array->take(object, Array::Use::input, "the buffer");
+        return array;
       },
       "Where the elements of an array lie, which this object keeps alive.", "array"_a);
 }

@@ -102,23 +102,34 @@ Operator find_function(nb::handle function, bool is_commutative) {
   return {made.op(), &made};
 }
 
+// A program most often names one operator, by the same string. A comparison takes longer than what
+// else is done with it.
+unisono_op_t number_of(nb::handle name) {
+  static constinit PyObject* last = nullptr;  // owned, so that no other string has its address
+  static constinit unisono_op_t last_number = UNISONO_SUM;
+  if (name.ptr() == last) [[likely]]
+    return last_number;
+  for (const auto& [known, number] : kNames) {
+    if (PyUnicode_CompareWithASCIIString(name.ptr(), known) != 0) continue;
+    Py_XDECREF(std::exchange(last, Py_NewRef(name.ptr())));
+    return last_number = number;
+  }
+  std::string all;
+  for (const auto& [known, number] : kNames) all += std::string(all.empty() ? "" : ", ") + known;
+  throw BadArgument("op is '" + nb::cast<std::string>(name) + "'; known are " + all +
+                    ", and functions");
+}
+
 }  // namespace
 
 Operator find_operator(nb::handle op, const Element& element) {
   if (PyUnicode_Check(op.ptr())) [[likely]] {
-    for (const auto& [name, number] : kNames) {
-      if (PyUnicode_CompareWithASCIIString(op.ptr(), name) != 0) continue;
-      if (element.is_opaque) {
-        throw BadArgument("no operator by name takes elements of this type; give a type of numbers",
-                          BadArgument::Kind::type);
-      }
-      return {element.is_bool ? of_truth_values(number) : number, nullptr};
+    const unisono_op_t number = number_of(op);
+    if (element.is_opaque) {
+      throw BadArgument("no operator by name takes elements of this type; give a type of numbers",
+                        BadArgument::Kind::type);
     }
-    std::string known;
-    for (const auto& [name, number] : kNames)
-      known += std::string(known.empty() ? "" : ", ") + name;
-    throw BadArgument("op is '" + nb::cast<std::string>(op) + "'; known are " + known +
-                      ", and functions");
+    return {element.is_bool ? of_truth_values(number) : number, nullptr};
   }
   if (element.is_opaque) {
     throw BadArgument("operators do not take elements of this type", BadArgument::Kind::type);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "errors.hpp"
+#include "exit/living_groups.hpp"
 
 namespace unisono::pytorch {
 namespace {
@@ -27,7 +28,9 @@ int for_each_of(std::size_t count, const Each& each) {
 }  // namespace
 
 Backend::BackendPtr Backend::make(StorePtr store, int rank, int size, Milliseconds timeout) const {
-  return c10::make_intrusive<Backend>(std::move(store), rank, size, timeout);
+  auto made = c10::make_intrusive<Backend>(std::move(store), rank, size, timeout);
+  remember(made);
+  return made;
 }
 
 Backend::WorkPtr Backend::broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) {

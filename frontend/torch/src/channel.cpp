@@ -239,6 +239,13 @@ void Channel::finish() {
   queue_.finish();
 }
 
+std::vector<std::string> Channel::names_under_way() const {
+  std::vector<std::string> names;
+  if (rank_ == source_) names = queue_.names_under_way();
+  for (std::string& each : names) each += " to rank " + std::to_string(target_);
+  return names;
+}
+
 Channel& Channels::between(int source, int target) {
   const int peer = source == rank_ ? target : source;
   TORCH_CHECK_VALUE(peer >= 0 && peer < size_ && peer != rank_, "unisono: rank ", rank_,
@@ -292,6 +299,15 @@ c10::intrusive_ptr<c10d::Work> Channels::receive_any(const Tensor& tensor, int t
     work->set_source(take_from_any(*receipt, timeout));
   });
   return work;
+}
+
+std::vector<std::string> Channels::names_under_way() const {
+  std::vector<std::string> names;
+  const std::lock_guard lock(mutex_);
+  for (const auto& [ends, channel] : all_) {
+    for (std::string& send : channel->names_under_way()) names.push_back(std::move(send));
+  }
+  return names;
 }
 
 void Channels::abort() {

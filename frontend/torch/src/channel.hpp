@@ -57,6 +57,8 @@ class Channel {
   void abort() { group_.abort(); }
   // Waits until what was sent has been taken; nobody waits for a receive any more.
   void finish();
+  // Of what has been sent and not been taken.
+  std::vector<std::string> names_under_way() const;
 
  private:
   struct Header {
@@ -108,6 +110,7 @@ class Channels {
   c10::intrusive_ptr<c10d::Work> receive_any(const Tensor& tensor, int tag, Milliseconds timeout);
   void abort();
   void finish();
+  std::vector<std::string> names_under_way() const;
 
  private:
   int take_from_any(Receipt& receipt, Milliseconds timeout);
@@ -117,7 +120,7 @@ class Channels {
   int rank_, size_;
   std::atomic<bool> is_ending_ = false;
   c10::intrusive_ptr<c10d::Store> probed_store_;  // of the thread of any_: see probed_store()
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::map<std::pair<int, int>, std::unique_ptr<Channel>> all_;
   WorkQueue any_;  // the last one: its thread uses the others
 };

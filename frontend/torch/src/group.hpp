@@ -60,6 +60,8 @@ class Group {
   // Ends the call in progress, for all ranks, and all later ones.
   void abort();
   bool is_aborted() const { return is_aborted_; }
+  // Of any thread.
+  bool is_in_call() const { return !std::unique_lock(mutex_, std::try_to_lock).owns_lock(); }
   // As long as this object lives.
   const std::atomic<bool>& abort_flag() const { return is_aborted_; }
   // In a forked child it does nothing, as abort() does.
@@ -72,7 +74,7 @@ class Group {
   [[noreturn]] void raise(const char* name, Milliseconds timeout);
 
   OwnProcess own_process_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::mutex ending_;  // by allocate() and close(): a call in progress has the other one
   unisono_comm_t comm_ = nullptr;
   int rank_ = 0;

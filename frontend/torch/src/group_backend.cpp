@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <string>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <utility>
 
 #include "signals.hpp"
+#include "store/session.hpp"
 
 namespace unisono::pytorch {
 namespace {
@@ -22,9 +24,9 @@ const Tensor& GroupBackend::only(const Tensors& tensors) {
   return tensors.front();
 }
 
-GroupBackend::GroupBackend(StorePtr store, int rank, int size, Milliseconds timeout)
+GroupBackend::GroupBackend(const StorePtr& store, int rank, int size, Milliseconds timeout)
     : c10d::Backend(rank, size),
-      store_(std::move(store)),
+      store_(open_session(store, rank, size, timeout)),
       options_(c10::make_intrusive<Options>("unisono", timeout)),
       group_(store_, "group", rank, size, timeout),
       allocator_(std::make_shared<SharedAllocator>(group_)),
@@ -74,6 +76,13 @@ GroupBackend::BackendPtr GroupBackend::shrink(const std::vector<int64_t>& exclud
   TORCH_CHECK_VALUE(own >= 0, "unisono: shrink: rank ", getRank(), " is one of the excluded ranks");
   const auto timeout = options ? options->timeout : options_->timeout;
   return make(c10::make_intrusive<c10d::PrefixStore>(name, store_->clone()), own, size, timeout);
+}
+
+std::vector<std::string> GroupBackend::names_under_way() const {
+  std::vector<std::string> names = queue_.names_under_way();
+  if (names.empty() && group_.is_in_call()) names.emplace_back("a call of another thread");
+  for (std::string& send : channels_.names_under_way()) names.push_back(std::move(send));
+  return names;
 }
 
 void GroupBackend::abort() {

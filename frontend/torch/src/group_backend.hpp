@@ -21,6 +21,8 @@
 #include "channel.hpp"
 #include "collectives.hpp"
 #include "group.hpp"
+#include "own_process.hpp"
+#include "signals.hpp"
 #include "store/monitored_barrier.hpp"
 #include "work.hpp"
 
@@ -34,7 +36,7 @@ class GroupBackend : public c10d::Backend {
   using OptionsPtr = c10::intrusive_ptr<Options>;
   using BackendPtr = c10::intrusive_ptr<c10d::Backend>;
 
-  GroupBackend(StorePtr store, int rank, int size, Milliseconds timeout);
+  GroupBackend(const StorePtr& store, int rank, int size, Milliseconds timeout);
   ~GroupBackend() override;
 
   const std::string getBackendName() const override { return "unisono"; }
@@ -53,6 +55,11 @@ class GroupBackend : public c10d::Backend {
   Tensor allocateTensor(long size, at::TensorOptions options) override;
   void abort() override;
   void shutdown() override;
+  // Not in a forked child.
+  bool is_own() const { return own_process_.is_here(); }
+  // No operation is under way, of any thread, but receives.
+  bool is_idle() const { return names_under_way().empty(); }
+  std::vector<std::string> names_under_way() const;
 
   void monitoredBarrier(const c10d::BarrierOptions& options, bool wait_all_ranks) override;
   WorkPtr send(Tensors& tensors, int target, int tag) override;
@@ -83,6 +90,7 @@ class GroupBackend : public c10d::Backend {
       });
     };
     if (!options.asyncOp && queue_.is_idle()) {
+      const StayAtEnd stay;
       run();
       return nullptr;
     }
@@ -92,7 +100,8 @@ class GroupBackend : public c10d::Backend {
   }
 
  private:
-  StorePtr store_;
+  OwnProcess own_process_;
+  StorePtr store_;  // of this start of the group
   OptionsPtr options_;
   std::atomic<uint64_t> sequence_ = 0;
   Group group_;

@@ -1,19 +1,48 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The extension module unisono.torch._c10d: makes back ends for unisono/torch/__init__.py.
 #include <pybind11/chrono.h>
+#include <pybind11/stl.h>
 #include <torch/csrc/utils/pybind.h>
+#include <unistd.h>
 
+#include <atomic>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 
 #include "backend.hpp"
+#include "exit/living_groups.hpp"
 #include "signals.hpp"
 
 namespace unisono::pytorch {
 
 namespace py = pybind11;
 
+namespace {
+
+thread_local bool is_of_python = true;
+thread_local bool ends_interpreter = false;
+std::atomic<bool> has_end_begun = false;
+
+bool has_lost_python() {
+  return has_end_begun.load(std::memory_order_relaxed) && !ends_interpreter;
+}
+
+}  // namespace
+
+void note_end_of_interpreter() {
+  ends_interpreter = true;
+  has_end_begun = true;
+}
+
+void stay_if_interpreter_ends() {
+  if (!has_lost_python() || !is_of_python) [[likely]]
+    return;
+  for (;;) pause();
+}
+
+void leave_signals_to_others() { is_of_python = false; }
+
 std::exception_ptr exception_of_signals() {
-  if (Py_IsInitialized() == 0) return nullptr;
+  if (!is_of_python || has_lost_python() || Py_IsInitialized() == 0) return nullptr;
   const py::gil_scoped_acquire gil;
   if (PyErr_CheckSignals() == 0) return nullptr;
   return std::make_exception_ptr(py::error_already_set());
@@ -37,10 +66,14 @@ PYBIND11_MODULE(_c10d, module) {
       "create",
       [](const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
          std::chrono::milliseconds timeout) -> c10::intrusive_ptr<c10d::Backend> {
-        return c10::make_intrusive<Backend>(store, rank, size, timeout);
+        const auto made = c10::make_intrusive<Backend>(store, rank, size, timeout);
+        remember(made);
+        return made;
       },
       py::arg("store"), py::arg("rank"), py::arg("size"), py::arg("timeout"),
       py::call_guard<py::gil_scoped_release>());
+  module.def("end_living_groups", &end_living_groups, py::arg("grace"), py::arg("ends_interpreter"),
+             py::call_guard<py::gil_scoped_release>());
   module.def(
       "average_as_bfloat16",
       [](const c10::intrusive_ptr<c10d::Backend>& backend,

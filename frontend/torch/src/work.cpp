@@ -29,6 +29,7 @@ void QueuedWork::require_own_process() {
 }
 
 bool QueuedWork::wait(std::chrono::milliseconds timeout) {
+  const StayAtEnd stay;
   require_own_process();
   const Clock::time_point limit = Clock::now() + timeout;
   std::unique_lock lock(mutex_);
@@ -98,6 +99,17 @@ void WorkQueue::push(c10::intrusive_ptr<QueuedWork> work, std::function<void()> 
   shared.changed.notify_one();
 }
 
+std::vector<std::string> WorkQueue::names_under_way() const {
+  std::vector<std::string> names;
+  if (!own_process_.is_here()) return names;
+  const std::lock_guard lock(shared_->mutex);
+  if (shared_->running) names.push_back(shared_->running->name());
+  for (const Item& item : shared_->items) {
+    if (item.work) names.push_back(item.work->name());
+  }
+  return names;
+}
+
 void WorkQueue::finish() {
   if (!own_process_.is_here()) return;
   {
@@ -115,6 +127,7 @@ void WorkQueue::finish() {
 void WorkQueue::serve() {
   pthread_setname_np(pthread_self(), "unisono-torch");
   unisono_set_background_thread(1);  // the program computes meanwhile, for instance gradients
+  leave_signals_to_others();
   Shared& shared = *shared_;
   const std::thread::id self = std::this_thread::get_id();
   std::unique_lock lock(shared.mutex);
@@ -131,6 +144,7 @@ void WorkQueue::serve() {
     shared.server = self;
     Item item = std::move(shared.items.front());
     shared.items.pop_front();
+    shared.running = item.work;
     lock.unlock();
     std::exception_ptr error;
     try {
@@ -139,6 +153,10 @@ void WorkQueue::serve() {
       error = std::current_exception();
     }
     item.run = nullptr;
+    {
+      const std::lock_guard running(shared.mutex);
+      if (shared.running == item.work) shared.running.reset();
+    }
     pending_.fetch_sub(1, std::memory_order_release);
     if (item.work) item.work->complete(error);
     item.work.reset();

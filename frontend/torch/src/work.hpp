@@ -11,6 +11,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <torch/csrc/distributed/c10d/Work.hpp>
 #include <vector>
@@ -31,6 +32,7 @@ class QueuedWork : public c10d::Work {
   std::vector<at::Tensor> result() override { return results_; }
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;
 
+  std::string name() const { return c10d::opTypeToString(opType_); }
   // Once, by the thread that has run it; null: without an error.
   void complete(std::exception_ptr error);
 
@@ -55,6 +57,8 @@ class WorkQueue {
 
   // Nothing is queued or running.
   bool is_idle() const { return pending_.load(std::memory_order_acquire) == 0; }
+  // Of the operations that are queued or running: "ALLREDUCE". Those without a work have none.
+  std::vector<std::string> names_under_way() const;
   // `work` is completed with what `run` throws; null: `run` does that, and throws nothing. The
   // thread starts with the first one. Throws DistBackendError after finish(), and in a forked
   // child.
@@ -73,6 +77,7 @@ class WorkQueue {
     std::mutex mutex;
     std::condition_variable changed;
     std::deque<Item> items;
+    c10::intrusive_ptr<QueuedWork> running;
     bool is_finished = false;
     // One of them serves: it runs an operation, or callbacks of it that have started nothing yet.
     // The others wait, or are in callbacks that have.

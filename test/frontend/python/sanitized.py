@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Runs tests of the Python front end under the address or the thread sanitizer.
+"""Runs tests of the Python front ends under the address or the thread sanitizer.
 
 usage: sanitized.py --environment DIRECTORY --prefix BUILD --compiler CLANG --sanitizer NAMES
-                    --folder DIRECTORY TEST ...
+                    --folder DIRECTORY [--torch] TEST ...
 
 BUILD is a build tree with that sanitizer. Compiles frontend/python into `folder`, beside the
 package of the environment that scripts/python_environment.py has made. The interpreter has no
 sanitizer, so the sanitizer's runtime is preloaded. A report ends the process that it is about, and
 so fails the test; leaks are not reported. The thread sanitizer sees the locks of Python, and its
-memory only in functions that it intercepts, so nothing of Python's has to be suppressed. Ends with
+memory only in functions that it intercepts, so nothing of Python's has to be suppressed. With
+--torch also compiles frontend/torch; torch itself has no sanitizer, as the interpreter. Ends with
 77 (skipped) and the reason without the environment. Standard library only.
 """
 
@@ -60,6 +61,7 @@ def main():
     parser.add_argument("--launcher", default="", help="of the compiler, for instance ccache")
     parser.add_argument("--sanitizer", required=True)
     parser.add_argument("--folder", type=Path, required=True)
+    parser.add_argument("--torch", action="store_true", help="also frontend/torch")
     parser.add_argument("tests", nargs="+")
     options = parser.parse_args()
     if not (options.environment / "wheel.stamp").is_file():
@@ -73,7 +75,7 @@ def main():
                    if not name.startswith(("UNISONO_", "OMPI_", "PMI", "SLURM_", "PYTHON"))}
     installed = Path(run(python, "-c", "import unisono; print(unisono.__path__[0])"))
     shutil.rmtree(folder / "site", ignore_errors=True)
-    shutil.copytree(installed, package, ignore=shutil.ignore_patterns("_native.*so"))
+    shutil.copytree(installed, package, ignore=shutil.ignore_patterns("_native.*so", "_c10d.*so"))
     # The tool stays the installed one: it holds a library of its own.
     shutil.copy(options.prefix / "lib" / "libunisono.so.0", package / "lib")
     # Under a sanitizer the build has no tool.
@@ -86,11 +88,17 @@ def main():
     nanobind = run(python, "-m", "nanobind", "--cmake_dir")
     build(TOP / "frontend" / "python", folder / "python", python, options, environment,
           f"-DUNISONO_PREFIX={prefix}", f"-Dnanobind_DIR={nanobind}")
-    run("cmake", "--install", folder / "python", "--component", "python", "--prefix",
-        folder / "built")
-    for module in (folder / "built" / "unisono").glob("_native.*so"):
-        shutil.copy(module, package)
-    environment["PYTHONPATH"] = str(folder / "site")
+    environment["PYTHONPATH"] = str(folder / "site")  # where frontend/torch finds the library, too
+    modules = [("python", "_native")]
+    if options.torch:
+        build(TOP / "frontend" / "torch", folder / "torch", python, options, environment)
+        modules.append(("torch", "torch/_c10d"))
+    for front_end, module in modules:
+        run("cmake", "--install", folder / front_end, "--component", "python", "--prefix",
+            folder / "built")
+        found = list((folder / "built" / "unisono").glob(f"{module}.*so"))
+        assert len(found) == 1, found
+        shutil.copy(found[0], package / Path(module).parent)
     runtime = "tsan" if options.sanitizer == "thread" else "asan"
     preloaded = run(options.compiler, f"-print-file-name=libclang_rt.{runtime}-x86_64.so")
     for name, value in OPTIONS.items():

@@ -114,12 +114,17 @@ void StoreExchange::wait(const std::vector<std::string>& keys) {
   }
 }
 
-// The last rank that comes here deletes what is left.
+// The last rank that comes here deletes what is left. The rank that has the store may have ended by
+// now, with all that is in it.
 void StoreExchange::clean_up() {
   const std::string count = "unisono/" + name_ + "/ready";
-  if (store_->add(count, 1) < size_) return;
-  for (int rank = 0; rank < size_; ++rank) store_->deleteKey(key(round_ - 1, rank));
-  store_->deleteKey(count);
+  try {
+    if (store_->add(count, 1) < size_) return;
+    for (int rank = 0; rank < size_; ++rank) store_->deleteKey(key(round_ - 1, rank));
+    store_->deleteKey(count);
+  } catch (const c10::Error&) {
+    return;
+  }
 }
 
 }  // namespace unisono::pytorch

@@ -13,14 +13,23 @@ takes its place and says so once. The environment variable TORCH_UNISONO chooses
 (an error instead) or `python`.
 """
 
+import atexit
+import datetime
+import multiprocessing
 import os
+import sys
+import threading
 import warnings
+from collections.abc import Callable
+from multiprocessing.util import Finalize
 from typing import Any
 
 import torch
 import torch.distributed as dist
 
 _NAME = "unisono"
+# Seconds that operations have at the end of the interpreter, if no exception ends it.
+_GRACE = 5.0
 _CHOICES = ("auto", "compiled", "python")
 _RECORDER_SIZES = ("TORCH_FR_BUFFER_SIZE", "TORCH_NCCL_TRACE_BUFFER_SIZE")
 
@@ -51,6 +60,31 @@ def _choose_flight_recorder() -> None:
         leaves_out.add(_NAME)
 
 
+def _end_groups(end: Callable[[datetime.timedelta, bool], list[str]]) -> None:
+    """At the end of a program that has not called destroy_process_group(). Threads of a group must
+    not meet an interpreter that is gone. What is under way gets some time; then it is cancelled, so
+    that this rank ends and the others learn why."""
+    is_child = multiprocessing.parent_process() is not None  # which ends without its interpreter
+    for thread in threading.enumerate() if is_child else []:
+        if not thread.daemon and thread is not threading.current_thread():
+            thread.join()  # it may use a group
+    has_failed = getattr(sys, "last_value", None) is not None
+    for line in end(datetime.timedelta(seconds=0 if has_failed else _GRACE), not is_child):
+        print(f"{line}; wait for each operation, or call destroy_process_group()",
+              file=sys.stderr, flush=True)
+
+
+_ends_in: dict[str, int] = {}  # by kind of back end: the process whose end is prepared
+
+
+def _prepare_end(kind: str, end: Callable[[datetime.timedelta, bool], list[str]]) -> None:
+    """Once for each process, before the end of the package unisono, which is imported by now.
+    Children of multiprocessing run only what is on its own list."""
+    if _ends_in.get(kind) != os.getpid():
+        _ends_in[kind] = os.getpid()
+        atexit.register(Finalize(None, _end_groups, (end,), exitpriority=0))
+
+
 def _create(options: Any, _: Any) -> Any:
     """The back end of a new group. torch.distributed calls it."""
     _choose_flight_recorder()
@@ -60,7 +94,9 @@ def _create(options: Any, _: Any) -> Any:
         raise ValueError(f"TORCH_UNISONO is {choice!r}, and is one of {', '.join(_CHOICES)}")
     if choice != "python":
         try:
-            return _compiled().create(*arguments)
+            compiled = _compiled()
+            _prepare_end("compiled", compiled.end_living_groups)
+            return compiled.create(*arguments)
         except ImportError as error:
             why = (f"the extension module of unisono.torch cannot be used with torch "
                    f"{torch.__version__}: {error}; build it anew: pip install "
@@ -68,8 +104,9 @@ def _create(options: Any, _: Any) -> Any:
             if choice == "compiled":
                 raise ImportError(why) from error
             warnings.warn(f"{why}. The slower back end in Python takes its place.", stacklevel=2)
-    from ._python import PythonBackend
-    return PythonBackend(*arguments)
+    from . import _python  # and unisono
+    _prepare_end("python", _python.end_living_groups)
+    return _python.PythonBackend(*arguments)
 
 
 def _devices() -> list[str]:

@@ -83,7 +83,7 @@ class Calls:
         # Those that do not serve the queue are in callbacks that have started something.
         self._server: Optional[threading.Thread] = None
         self._threads: list[threading.Thread] = []
-        self._pending = 0
+        self.pending = 0  # operations
         self._lock = threading.Lock()
         self._has_failed = False
         self._ended = ""  # how the group has ended
@@ -93,6 +93,10 @@ class Calls:
         if self._comm is None:
             self._comm = join(*self._group, self.timeout, lambda: bool(self._ended))
 
+    def is_own(self) -> bool:
+        """Not in a forked child."""
+        return self._process == os.getpid()
+
     @property
     def comm(self) -> unisono.Communicator:
         assert self._comm is not None
@@ -101,7 +105,7 @@ class Calls:
     def submit(self, name: str, options: Any, results: list[torch.Tensor],
                operation: Callable[[], None]) -> Optional[Work]:
         """No work for a blocking call that has ended here; torch then waits for none."""
-        if self._process != os.getpid():
+        if not self.is_own():
             raise dist.DistBackendError(f"unisono: {name}: a forked child has no part in the group "
                                         "of its parent")
         if self._ended:
@@ -109,14 +113,14 @@ class Calls:
         given = options.timeout
         limit = given if datetime.timedelta(0) < given < _DAY else self.timeout
         with self._lock:
-            is_idle = self._pending == 0
-            self._pending += 1
+            is_idle = self.pending == 0
+            self.pending += 1
         if is_idle and not getattr(options, "asyncOp", False):
             try:
                 self._run(name, limit, operation)
             finally:
                 with self._lock:
-                    self._pending -= 1
+                    self.pending -= 1
             return None
         work = Work(results)
         with self._lock:
@@ -176,13 +180,13 @@ class Calls:
                 error = raised
             del item, operation
             with self._lock:
-                self._pending -= 1
+                self.pending -= 1
             work.complete(error)
             del work
 
     def abort(self) -> None:
         """A call in progress ends at once, by its limit; otherwise the others are told here."""
-        if self._ended or self._process != os.getpid():
+        if self._ended or not self.is_own():
             return
         self._ended = "aborted"
         if self._comm is None:
@@ -196,7 +200,7 @@ class Calls:
 
     def finish(self) -> None:
         """Runs the queued operations, and ends the communicator."""
-        if self._process != os.getpid():
+        if not self.is_own():
             return
         if self._threads:
             self._queue.put(None)

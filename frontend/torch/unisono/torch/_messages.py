@@ -175,6 +175,10 @@ class Messages:
         with self._lock:
             return list(self._channels.values())
 
+    def count_under_way(self) -> int:
+        """Messages that have been sent, and not been taken."""
+        return sum(each.calls.pending for each in self._every() if not each.is_receiver)
+
     def abort(self) -> None:
         for channel in self._every():
             channel.calls.abort()

@@ -7,6 +7,8 @@ A blocking call runs on the calling thread if no operation is queued; an asynchr
 thread of the group, in the order of calls."""
 
 import datetime
+import time
+import weakref
 import zlib
 from collections.abc import Sequence
 from typing import Any, Optional
@@ -16,6 +18,7 @@ import torch.distributed as dist
 import unisono
 
 from ._calls import BadArgument, Calls
+from ._exchange import open_session
 from ._memory import Blocks
 from ._messages import Messages
 
@@ -95,17 +98,41 @@ def _finish(op: Any, flat: torch.Tensor, ranks: int) -> None:
         flat.div_(ranks, rounding_mode=None if is_real else "trunc")
 
 
+_living: "weakref.WeakSet[PythonBackend]" = weakref.WeakSet()
+
+
+def end_living_groups(grace: datetime.timedelta, _: bool) -> list[str]:
+    """As that of the compiled back end."""
+    groups = [group for group in _living if group.is_own()]
+    limit = time.monotonic() + grace.total_seconds()
+    while any(group.count_under_way() for group in groups) and time.monotonic() < limit:
+        time.sleep(0.001)
+    lines = []
+    for group in groups:
+        if (count := group.count_under_way()) > 0:
+            operations = "1 operation is" if count == 1 else f"{count} operations are"
+            lines.append(f"unisono: rank {group.rank()} of {group.size()} ends without "
+                         f"destroy_process_group() while {operations} under way; cancelled for "
+                         "all ranks")
+            group.abort()
+    for group in groups:
+        group.shutdown()
+    return lines
+
+
 class PythonBackend(_c10d.Backend):
     """As torch.distributed calls it."""
 
     def __init__(self, store: Any, rank: int, size: int, timeout: datetime.timedelta) -> None:
         super().__init__(rank, size)
+        store = open_session(store, rank, size, timeout)
         self._calls = Calls(store, rank, size, timeout)
         self._calls.open()
         self._messages = Messages(store, rank, size, timeout)
         self._blocks = Blocks()
         self._store = store
         self._group = (rank, size)
+        _living.add(self)
 
     def getBackendName(self) -> str:  # noqa: N802 (torch's name)
         return "unisono"
@@ -122,6 +149,13 @@ class PythonBackend(_c10d.Backend):
     def shutdown(self) -> None:
         self._calls.finish()
         self._messages.finish()
+
+    def is_own(self) -> bool:
+        return self._calls.is_own()
+
+    def count_under_way(self) -> int:
+        """Operations, but for receives."""
+        return self._calls.pending + self._messages.count_under_way()
 
     def __del__(self) -> None:
         if hasattr(self, "_messages"):
