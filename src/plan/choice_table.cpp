@@ -5,6 +5,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <climits>
 #include <ctime>
 #include <span>
@@ -18,9 +19,6 @@ namespace {
 
 using select::Priced;
 using select::PricedCall;
-
-// The rank that prices may have died or been stopped.
-constexpr std::int64_t kLongestWaitNs = 1'000'000'000;
 
 long futex(std::atomic<std::uint32_t>& word, int operation, std::uint32_t value,
            const timespec* timeout) {
@@ -64,9 +62,10 @@ class Making {
   ChoiceEntry::State outcome_ = ChoiceEntry::left;
 };
 
-// Until another rank has made the choice, or for long enough.
-std::uint32_t await(ChoiceEntry& entry) {
-  const std::int64_t end_ns = base::now_ns() + kLongestWaitNs;
+// Until another rank has made the choice, or for so long.
+std::uint32_t await(ChoiceEntry& entry, std::int64_t longest_ns) {
+  constexpr std::int64_t kNsOfSecond = 1'000'000'000;
+  const std::int64_t end_ns = base::now_ns() + longest_ns;
   std::uint32_t state = ChoiceEntry::in_the_making;
   wait::CoreContention contention;
   wait::Waiter waiter({.short_slices = wait::ShortSlices::never}, contention);
@@ -78,7 +77,8 @@ std::uint32_t await(ChoiceEntry& entry) {
       },
       [] { return true; },
       [&] {
-        const timespec timeout{.tv_sec = 0, .tv_nsec = kLongestWaitNs - 1};
+        const std::int64_t left_ns = std::max<std::int64_t>(0, end_ns - base::now_ns());
+        const timespec timeout{.tv_sec = left_ns / kNsOfSecond, .tv_nsec = left_ns % kNsOfSecond};
         futex(entry.state, FUTEX_WAIT, ChoiceEntry::in_the_making, &timeout);
         return false;
       });
@@ -98,10 +98,12 @@ std::optional<Priced> ChoiceTable::find_or_make(const PricedCall& call, const Ma
       return priced;
     }
     if (seen != number) continue;
-    const std::uint32_t state = await(entry);
+    const std::uint32_t state = await(entry, longest_wait_ns_);
     if (state == ChoiceEntry::made_none) return std::nullopt;
     if (state != ChoiceEntry::made) return make();
-    Priced priced{.row = &algorithm::table()[static_cast<std::size_t>(entry.row)],
+    const algorithm::Algorithm& row = algorithm::table()[static_cast<std::size_t>(entry.row)];
+    if (row.collective != call.collective) return make();  // two calls have one number
+    Priced priced{.row = &row,
                   .parameters = {entry.parameters},
                   .price = {},
                   .is_estimate = entry.is_estimate};

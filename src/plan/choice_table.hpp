@@ -35,14 +35,19 @@ class ChoiceTable : public select::SharedChoices {
   static constexpr int kEntries = 128;
   static constexpr std::int64_t kBytes = kEntries * std::int64_t{sizeof(ChoiceEntry)};
 
-  // `entries`: kEntries of them, which outlive it.
-  explicit ChoiceTable(ChoiceEntry* entries) : entries_(entries) {}
+  // The rank that prices may have died or been stopped.
+  static constexpr std::int64_t kLongestWaitNs = 1'000'000'000;
+
+  // `entries`: kEntries of them, which outlive it. After so long a wait a rank prices by itself.
+  explicit ChoiceTable(ChoiceEntry* entries, std::int64_t longest_wait_ns = kLongestWaitNs)
+      : entries_(entries), longest_wait_ns_(longest_wait_ns) {}
 
   std::optional<select::Priced> find_or_make(const select::PricedCall& call,
                                              const MakePriced& make) override;
 
  private:
   ChoiceEntry* entries_;
+  std::int64_t longest_wait_ns_;
 };
 
 }  // namespace unisono::plan

@@ -29,7 +29,7 @@ constexpr int kDearerInRow = 2;
 constexpr double kNear = 2;
 constexpr std::size_t kStepsOfParameters = 128;
 // Where hosts have several ranks each, so many rows are priced in full.
-constexpr std::size_t kRowsPricedInFull = 2, kPricedOfSomeRanks = 5;
+constexpr std::size_t kRowsPricedInFull = 2, kRowsOfSomeRanks = 4;
 // A set of schedules with more steps is not priced, or only estimated for a choice if few ranks
 // stand for it. Where ranks are alike, that is one schedule.
 constexpr std::int64_t kMostSteps = 200'000, kMostStepsOfUniform = 20'000;
@@ -223,7 +223,12 @@ class CheapestOfRow {
   // Below so many ns.
   CheapestOfRow(const Algorithm& row, const Shape& shape, const Shape& priced,
                 const Pricing& pricing, double most_ns)
-      : row_(row), shape_(shape), priced_(priced), pricing_(pricing), most_ns_(most_ns) {
+      : row_(row),
+        shape_(shape),
+        priced_(priced),
+        pricing_(pricing),
+        most_ns_(most_ns),
+        most_of_some_ns_(most_ns) {
     if (!row.parts.empty()) {
       for (const Parameters& each : parameters_by_parts(row, priced, pricing, most_ns)) look(each);
       return;
@@ -269,17 +274,23 @@ class CheapestOfRow {
 
   // The price, if it was computed: not if a bound is enough, or if they are not legal.
   std::optional<double> look(const Parameters& parameters) {
+    const bool is_of_all = stands_for_all(parameters, row_, priced_.ranks);
     if (!why_not(row_, priced_, parameters).empty() || !why_not(row_, shape_, parameters).empty() ||
         !is_priceable(row_, parameters, priced_) ||
-        costs_at_least(most_ns_, row_, parameters, priced_, pricing_)) {
+        costs_at_least(is_of_all ? most_ns_ : most_of_some_ns_, row_, parameters, priced_,
+                       pricing_)) {
       return std::nullopt;
     }
     const auto price = price_of(row_, parameters, priced_, pricing_);
     if (!price) return std::nullopt;
+    const Priced priced{.row = &row_, .parameters = parameters, .price = *price};
     if (price->ns < most_ns_) {
       most_ns_ = price->ns;
-      best_ = Priced{.row = &row_, .parameters = parameters, .price = *price};
-      if (!stands_for_all(parameters, row_, priced_.ranks)) best_of_some_ = best_;
+      best_ = priced;
+    }
+    if (!is_of_all && price->ns < most_of_some_ns_) {
+      most_of_some_ns_ = price->ns;
+      best_of_some_ = priced;
     }
     return price->ns;
   }
@@ -288,7 +299,7 @@ class CheapestOfRow {
   const Shape& shape_;
   const Shape& priced_;
   const Pricing& pricing_;
-  double most_ns_;
+  double most_ns_, most_of_some_ns_;
   std::optional<Priced> best_, best_of_some_;
 };
 
@@ -332,23 +343,24 @@ std::vector<Priced> cheapest_of_uniform(const Algorithm& row, const Shape& shape
                              bounds.few_ns);
   if (!of_few.best()) return found;
   found.push_back(*of_few.best());
-  Priced& best = found.front();
+  const Priced best = found.front();
   // With more ranks, the longest path grows as their number at most. The work of shared cores grows
   // as that number at least, and as its square at most. So one row grows by no more than that
   // number faster than another.
   const double growth = static_cast<double>(shape.ranks) / few.ranks;
   bounds.few_ns = std::min(bounds.few_ns, best.price.ns * growth);
-  if (are_alike) {
-    best.parameters = for_all(best.parameters, row, few.ranks, shape);
-    const auto price = price_below(bounds.all_ns, row, best.parameters, shape, pricing);
-    if (!price) return {};
-    best.price = *price;
-    return found;
-  }
   const auto& other = of_few.best_of_some();
   if (other && other->parameters != best.parameters) found.push_back(*other);
+  for (Priced& each : found) each.parameters = for_all(each.parameters, row, few.ranks, shape);
+  if (are_alike) {
+    std::erase_if(found, [&](Priced& each) {
+      const auto price = price_below(bounds.all_ns, row, each.parameters, shape, pricing);
+      if (price) each.price = *price;
+      return !price;
+    });
+    return found;
+  }
   for (Priced& each : found) {
-    each.parameters = for_all(each.parameters, row, few.ranks, shape);
     // If other parameters are legal for fewer ranks, the price grows as far as it may.
     const double most_growth = share_cores(shape, pricing) ? growth * growth : growth;
     each.price.ns =
@@ -404,12 +416,18 @@ bool has_other_rows(const Shape& shape, const Ruling& ruling) {
   });
 }
 
-// The first one of each row stays.
-void leave_one_of_each(std::vector<Priced>& rows) {
-  for (auto each = rows.begin(); each != rows.end();) {
-    const auto is_same = [&](const Priced& before) { return before.row == each->row; };
-    each = std::any_of(rows.begin(), each, is_same) ? rows.erase(each) : each + 1;
-  }
+// So many of each row stay, the first ones, and so many rows.
+void leave(std::size_t most_rows, std::size_t most_of_row, std::vector<Priced>& rows) {
+  std::vector<const Algorithm*> seen;
+  std::erase_if(rows, [&](const Priced& each) {
+    const auto of_row = static_cast<std::size_t>(std::ranges::count(seen, each.row));
+    const bool is_new = of_row == 0;
+    if (is_new && most_rows == 0) return true;
+    if (!is_new && of_row >= most_of_row) return true;
+    if (is_new) --most_rows;
+    seen.push_back(each.row);
+    return false;
+  });
 }
 
 enum class Rows : std::uint8_t { all, cheapest };
@@ -435,22 +453,22 @@ std::vector<Priced> priced_rows(const Shape& shape, Pricing pricing, const Rulin
     } else if (const auto best = cheapest_of_row(row, shape, few, pricing, bounds.all_ns)) {
       rows.push_back(*best);
     }
-    if (!rows.empty()) bounds.all_ns = std::min(bounds.all_ns, rows.back().price.ns);
+    for (const Priced& each : rows) bounds.all_ns = std::min(bounds.all_ns, each.price.ns);
   }
   const auto by_price = [](const Priced& each) { return each.price.ns; };
   std::ranges::stable_sort(rows, {}, by_price);
   if (!is_final) {
     const std::size_t most =
-        is_uniform && shape.ranks <= kPricedInFull ? kPricedOfSomeRanks : kRowsPricedInFull;
-    if (rows.size() > most) rows.resize(most);
-    if (wanted == Rows::cheapest && rows.size() > 1) {
+        is_uniform && shape.ranks <= kPricedInFull ? kRowsOfSomeRanks : kRowsPricedInFull;
+    leave(most, 2, rows);
+    if (wanted == Rows::cheapest && is_uniform && rows.size() > 1) {
       const double near = kNear * rows.front().price.ns;
       std::erase_if(rows, [near](const Priced& each) { return each.price.ns > near; });
       if (rows.size() == 1) return rows;
     }
     std::erase_if(rows, [&](Priced& each) { return !price_in_full(each, few, shape, pricing); });
     std::ranges::stable_sort(rows, {}, by_price);
-    leave_one_of_each(rows);
+    leave(rows.size(), 1, rows);
   }
   return rows;
 }

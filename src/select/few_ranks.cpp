@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <vector>
 
 #include "select/override.hpp"
@@ -17,8 +18,35 @@ using schedule::Shape;
 // Where hosts have several ranks each, the few ranks have so many of a host.
 constexpr int kFewOfHost = 8;
 
-bool is_number_of_all(const algorithm::ParameterSpec& spec, int value, int ranks) {
-  return spec.names.empty() && value == ranks && ranks > kEachUpTo;
+// The parameter of a row or, for a mock-up, of the row that does the part.
+const algorithm::ParameterSpec& spec_of(const Algorithm& row, const Parameters& parameters,
+                                        std::size_t number) {
+  for (const algorithm::Part& part : row.parts) {
+    if (number <= part.first || number > part.first + algorithm::kParametersOfPart) continue;
+    const Algorithm& own = algorithm::row_of_part(part, parameters);
+    const std::size_t of_own = number - part.first - 1;
+    if (of_own < own.parameters.size()) return own.parameters[of_own];
+  }
+  return row.parameters[number];
+}
+
+// Whether it counts ranks, as the degree of a tree does: it is neither a choice nor pieces.
+bool counts_ranks(const algorithm::ParameterSpec& spec) {
+  return spec.names.empty() && !spec.is_pieces;
+}
+
+bool is_number_of_all(const Algorithm& row, const Parameters& parameters, std::size_t number,
+                      int ranks) {
+  return ranks > kEachUpTo && parameters.values[number] == ranks &&
+         counts_ranks(spec_of(row, parameters, number));
+}
+
+// The cores that ranks share: those of their host, or of the machine that all hosts are on.
+int& cores_of(Pricing& pricing, const Shape& shape) {
+  return shape.hosts.given() ? pricing.work.shared_cores : pricing.work.cores;
+}
+int cores_of(const Pricing& pricing, const Shape& shape) {
+  return shape.hosts.given() ? pricing.work.shared_cores : pricing.work.cores;
 }
 
 // The parameters of all ranks for few; nullopt if none like them are legal.
@@ -26,7 +54,7 @@ std::optional<Parameters> for_few(Parameters parameters, const Algorithm& row, c
   if (why_not(row, few, parameters).empty()) return parameters;
   for (std::size_t i = 0; i < row.parameters.size(); ++i) {
     int& value = parameters.values[i];
-    if (row.parameters[i].names.empty()) value = std::min(value, few.ranks);
+    if (counts_ranks(spec_of(row, parameters, i))) value = std::min(value, few.ranks);
   }
   if (!why_not(row, few, parameters).empty()) return std::nullopt;
   return parameters;
@@ -35,10 +63,10 @@ std::optional<Parameters> for_few(Parameters parameters, const Algorithm& row, c
 // The prices with a quarter, half and all of a few ranks, by which that of more is extrapolated.
 class Extrapolation {
  public:
-  // nullopt if the row has none like these parameters for so few. Ranks have a core each, or all
-  // share one.
+  // nullopt if the row has none like these parameters for so few. `cores`: of so many ranks.
   static std::optional<Extrapolation> of(const Algorithm& row, const Parameters& parameters,
-                                         const Shape& shape, Pricing pricing, bool share_one) {
+                                         const Shape& shape, Pricing pricing,
+                                         const std::function<int(int)>& cores) {
     // Far from the few, small errors grow.
     const int most =
         shape.ranks <= kPricedInFull ? few_of(shape.ranks, kRanksOfParameters) : kPricedInFull;
@@ -47,7 +75,7 @@ class Extrapolation {
       const Shape few = with_few_ranks(shape, most >> (2 - i));
       const auto some = for_few(parameters, row, few);
       if (!some) return std::nullopt;
-      pricing.work.cores = share_one ? 1 : few.ranks;
+      cores_of(pricing, few) = cores(few.ranks);
       const auto price = price_of(row, *some, few, pricing);
       if (!price) return std::nullopt;
       found.ns_[i] = price->ns;
@@ -110,11 +138,12 @@ Shape with_few_ranks(Shape shape, int few) {
 }
 
 bool share_cores(const Shape& shape, const Pricing& pricing) {
-  return pricing.work.cores > 0 && pricing.work.cores < shape.ranks;
+  const int cores = cores_of(pricing, shape);
+  return cores > 0 && cores < shape.ranks;
 }
 
 Pricing with_few_ranks(Pricing pricing, const Shape& shape, int few) {
-  int& cores = pricing.work.cores;
+  int& cores = cores_of(pricing, shape);
   if (!share_cores(shape, pricing) || cores < few) return pricing;
   cores = std::max(1, static_cast<int>(std::int64_t{few} * cores / shape.ranks));
   return pricing;
@@ -122,7 +151,7 @@ Pricing with_few_ranks(Pricing pricing, const Shape& shape, int few) {
 
 bool stands_for_all(const Parameters& parameters, const Algorithm& row, int ranks) {
   for (std::size_t i = 0; i < row.parameters.size(); ++i) {
-    if (is_number_of_all(row.parameters[i], parameters.values[i], ranks)) return true;
+    if (is_number_of_all(row, parameters, i, ranks)) return true;
   }
   return false;
 }
@@ -131,8 +160,7 @@ Parameters for_all(const Parameters& parameters, const Algorithm& row, int few,
                    const Shape& shape) {
   Parameters scaled = parameters;
   for (std::size_t i = 0; i < row.parameters.size(); ++i) {
-    int& value = scaled.values[i];
-    if (is_number_of_all(row.parameters[i], value, few)) value = shape.ranks;
+    if (is_number_of_all(row, parameters, i, few)) scaled.values[i] = shape.ranks;
   }
   return why_not(row, shape, scaled).empty() ? scaled : parameters;
 }
@@ -140,14 +168,18 @@ Parameters for_all(const Parameters& parameters, const Algorithm& row, int few,
 // On shared cores, the longest path takes one, and all take the rest of the work.
 std::optional<double> extrapolated_ns(const Algorithm& row, const Parameters& parameters,
                                       const Shape& shape, const Pricing& pricing) {
-  const auto apart = Extrapolation::of(row, parameters, shape, pricing, false);
-  if (!apart || !share_cores(shape, pricing)) {
-    return apart ? std::optional(apart->of_path()) : std::nullopt;
-  }
-  const auto on_one = Extrapolation::of(row, parameters, shape, pricing, true);
+  const bool shares = share_cores(shape, pricing);
+  // Where a wait hands the core over, it does so on the path, too.
+  const bool hands_over = shares && pricing.work.engine != model::Engine::helping;
+  const int own_cores = shape.hosts.given() ? 0 : 1;  // of each rank; 0: not shared
+  const auto apart = Extrapolation::of(row, parameters, shape, pricing, [&](int ranks) {
+    return hands_over ? ranks - 1 : own_cores * ranks;
+  });
+  if (!apart || !shares) return apart ? std::optional(apart->of_path()) : std::nullopt;
+  const auto on_one = Extrapolation::of(row, parameters, shape, pricing, [](int) { return 1; });
   if (!on_one) return std::nullopt;
   const double path = apart->of_path();
-  return path + std::max(0.0, on_one->of_work() - path) / pricing.work.cores;
+  return path + std::max(0.0, on_one->of_work() - path) / cores_of(pricing, shape);
 }
 
 }  // namespace unisono::select

@@ -19,6 +19,8 @@ using select::PricedCall;
 
 using Entries = std::vector<ChoiceEntry>;
 
+constexpr std::int64_t kShortNs = 1, kForEverNs = 3'600'000'000'000;
+
 Entries no_choices() { return Entries(ChoiceTable::kEntries); }
 
 PricedCall call_of(std::int64_t count) {
@@ -29,8 +31,9 @@ PricedCall call_of(std::int64_t count) {
           .type = arith::Type::float64};
 }
 
-Priced priced(int degree, double ns) {
-  Priced one{.row = algorithm::find(Collective::allreduce, "recursive-multiplying"),
+Priced priced(int degree, double ns, Collective collective = Collective::allreduce) {
+  Priced one{.row = algorithm::find(collective,
+                                    collective == Collective::reduce ? "fnomial" : "circulant"),
              .parameters = {},
              .price = {},
              .is_estimate = true};
@@ -77,7 +80,8 @@ TEST(ChoiceTable, CallsThatDifferInOneThingHaveChoicesOfTheirOwn) {
   calls[6].type.reset();
   double ns = 1;
   for (const PricedCall& call : calls) {
-    EXPECT_EQ(table.find_or_make(call, [ns] { return priced(2, ns); })->price.ns, ns);
+    const auto make = [&] { return priced(2, ns, call.collective); };
+    EXPECT_EQ(table.find_or_make(call, make)->price.ns, ns);
     ++ns;
   }
   ns = 1;
@@ -94,7 +98,7 @@ TEST(ChoiceTable, OneOfManyRanksMakesTheChoiceAndTheOthersWait) {
     std::vector<std::thread> ranks;
     for (int rank = 0; rank < 4; ++rank) {
       ranks.emplace_back([&] {
-        ChoiceTable table(entries.data());
+        ChoiceTable table(entries.data(), kForEverNs);
         const auto found = table.find_or_make(call_of(5), [&] {
           std::this_thread::yield();
           return priced(++made, 3);
@@ -148,7 +152,7 @@ TEST(ChoiceTable, ARankDoesNotWaitForEverForAnotherOne) {
     std::unique_lock lock(mutex);
     changed.wait(lock, [&] { return is_choosing; });
   }
-  ChoiceTable table(entries.data());
+  ChoiceTable table(entries.data(), kShortNs);
   EXPECT_EQ(table.find_or_make(call_of(5), [] { return priced(2, 9); })->price.ns, 9);
   {
     const std::lock_guard lock(mutex);
