@@ -181,7 +181,10 @@ class ProgramMaker {
         parts_.back().end = n + 1;
         continue;
       }
-      UNISONO_ASSIGN(const auto set, build_set(part));
+      if (part != last_part_ || last_set_.empty()) {
+        UNISONO_ASSIGN(last_set_, build_set(part));
+      }
+      const std::vector<Schedule> set = std::exchange(last_set_, {});
       const BindOptions how = bulk_options(part);
       need = window_need(set, how);
       if (!need.fits(how.geometry)) return need;
@@ -201,15 +204,20 @@ class ProgramMaker {
     return how;
   }
 
-  // The longest segment whose schedules fit the bulk buffers. All ranks find the same.
-  Result<std::int64_t> find_segment() const {
+  // The longest segment whose schedules fit the bulk buffers. All ranks find the same. It keeps
+  // these schedules, which are those of the first segment.
+  Result<std::int64_t> find_segment() {
     std::int64_t segment =
         std::max<std::int64_t>(1, std::min(longest_, bulk().data_bytes / call_.element_bytes));
     for (;;) {
       const Shape part = segment_of(shape_, 0, segment);
-      UNISONO_ASSIGN(const auto set, build_set(part));
+      UNISONO_ASSIGN(auto set, build_set(part));
       const auto need = window_need(set, options(bulk(), part));
-      if (need.fits(bulk())) return segment;
+      if (need.fits(bulk())) {
+        last_part_ = part;
+        last_set_ = std::move(set);
+        return segment;
+      }
       if (segment <= 1) return too_small(need);
       const std::int64_t fitting = static_cast<std::int64_t>(
           static_cast<double>(segment) * static_cast<double>(bulk().data_bytes) /
@@ -297,6 +305,7 @@ class ProgramMaker {
   Shape shape_;
   std::int64_t longest_ = 0;
   Shape last_part_;
+  std::vector<Schedule> last_set_;  // of that, until it is used
   std::vector<Plan::Part> parts_;
 };
 
