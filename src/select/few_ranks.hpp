@@ -20,8 +20,8 @@ inline constexpr int kRanksOfParameters = 16;
 // with several ranks are compared with so many.
 inline constexpr int kPricedInFull = 64;
 
-// The number of ranks is halved until it is at most so many, and raised to a multiple of four. So 24
-// become 12: other algorithms win where many ranks are left over from a power of two.
+// The number of ranks is halved until it is at most so many, and raised to a multiple of four. So
+// 24 become 12: other algorithms win where many ranks are left over from a power of two.
 int few_of(int ranks, int most);
 
 // So many of the ranks, or fewer; up to some of each of some hosts.
