@@ -6,6 +6,7 @@
 `left` says by how much each count grows with `turns` calls: the least of some rounds. A leak grows
 in each of them, and a cache does not. The collector runs before each count."""
 
+import array
 import ctypes
 import gc
 import os
@@ -31,27 +32,32 @@ def _heap_bytes():
     return info.uordblks + info.hblkhd
 
 
+NAMES = ("heap bytes", "blocks", "collected objects", "references", "descriptors", "threads",
+         "maps")
+
+
 def _counts(watched):
     gc.collect()
     gc.collect()
-    return {"heap bytes": _heap_bytes(), "blocks": sys.getallocatedblocks(),
-            "collected objects": len(gc.get_objects()),
-            "references": sum(sys.getrefcount(each) for each in watched),
-            "descriptors": len(os.listdir("/proc/self/fd")),
-            "threads": len(os.listdir("/proc/self/task")),
-            "maps": sum(1 for _ in open("/proc/self/maps"))}
+    return (_heap_bytes(), sys.getallocatedblocks(), len(gc.get_objects()),
+            sum(sys.getrefcount(each) for each in watched),
+            len(os.listdir("/proc/self/fd")), len(os.listdir("/proc/self/task")),
+            sum(1 for _ in open("/proc/self/maps")))
 
 
 def growth(call, turns, watched=(), settle=lambda: None, rounds=6):
     """`settle` ends what the calls have left under way, for instance requests without a wait."""
-    counts = []
-    for number in range(rounds + 2):
+    # Made before: what the counts themselves take would else grow from round to round.
+    counts = [array.array("q", bytes(8 * len(NAMES))) for _ in range(rounds + 2)]
+    for number, count in enumerate(counts):
         for _ in range(turns if number > 1 else max(20, turns // 4)):  # at first caches fill
             call()
         settle()
-        counts.append(_counts(watched))
-    return {name: min(after[name] - before[name]
-                      for before, after in zip(counts[1:], counts[2:])) for name in counts[0]}
+        for column, value in enumerate(_counts(watched)):
+            count[column] = value
+    return {name: min(after[column] - before[column]
+                      for before, after in zip(counts[1:], counts[2:]))
+            for column, name in enumerate(NAMES)}
 
 
 def leaks(left, turns):
