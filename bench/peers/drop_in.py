@@ -31,6 +31,7 @@ sys.path.insert(0, str(ROOT / "test" / "frontend"))
 import host_mpi  # noqa: E402
 
 LOST = 0.95
+MOST_TURNS = 1000  # of mpi_twin.c
 
 
 def fail(message):
@@ -130,8 +131,9 @@ def measure_by_turns(mpi, twin, ranks, arguments):
 
 def ratio_of(samples, paired):
     if paired:
-        return statistics.median(without / mine for without, mine in
-                                 zip(samples["without"], samples["with"], strict=True) if mine > 0)
+        pairs = zip(samples["without"], samples["with"], strict=True)
+        ratios = [without / mine for without, mine in pairs if mine > 0]
+        return statistics.median(ratios) if ratios else None
     mine = statistics.median(samples["with"])
     return statistics.median(samples["without"]) / mine if mine > 0 else None
 
@@ -200,7 +202,7 @@ def parse_arguments():
     parser.add_argument("--environments", type=pathlib.Path, default=host_mpi.ENVIRONMENTS,
                         help="of scripts/mpi_environments.py; default: build/venv-mpi")
     parser.add_argument("--turns", type=int, default=20,
-                        help="of each side in a process; default: 20")
+                        help="of each side in a process, 1 to 1000; default: 20")
     parser.add_argument("--apart", action="store_true",
                         help="compare processes with and without the drop-in")
     parser.add_argument("--json", type=pathlib.Path, metavar="FILE",
@@ -216,6 +218,8 @@ def parse_arguments():
     parser.add_argument("--output", type=pathlib.Path, default=ROOT / "build/bench",
                         help="directory for the twins; default: build/bench")
     arguments = parser.parse_args()
+    if not 1 <= arguments.turns <= MOST_TURNS:
+        parser.error(f"--turns takes a number from 1 to {MOST_TURNS}")
     for collective in arguments.collectives:
         if collective not in COLLECTIVES:
             parser.error(f"no collective is named '{collective}': {', '.join(COLLECTIVES)}")

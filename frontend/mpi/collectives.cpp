@@ -104,7 +104,8 @@ By prepare(const Make& make, const Communicator& own, bool starts, int* error,
 
 // Why a call is left to the host MPI on a communicator of which Unisono does this collective.
 constexpr const char* kFaster = "measured to be faster";
-constexpr const char* kTried = "tried, and faster";
+constexpr const char* kTried = "tried";
+constexpr const char* kFoundFaster = "tried, and faster";
 constexpr const char* kTypeOrOperator = "its type or operator";
 constexpr const char* kNoRoom = "no room for a persistent call";
 
@@ -141,27 +142,53 @@ Buffers buffers_of(const void* send, std::int64_t, Handle, void* receive, Others
   return {send, receive};
 }
 
-// Who does a call, and the cell that its time belongs to.
+using Clock = std::chrono::steady_clock;
+
+// Which side does a call, and whether that is tried.
 struct Choice {
   const char* to_host = nullptr;  // why the host MPI does it; null: Unisono does
-  Trials::Cell* cell = nullptr;   // null: there is no trial
+  bool is_open = false;           // a trial counts the call
+  double* ns = nullptr;           // for its time; invalid after an error; null: it is not timed
+  Clock::time_point begin{};      // in a trial
 };
+// Also ends a trial's round, which is collective.
 template <class Kind, Collective kCollective, class... Arguments>
-Choice choose(const Communicator& own, Arguments... arguments) {
+Choice choose(Communicator& own, Arguments... arguments) {
   const bool has_ranges = own.host_ranges.have(kCollective);
   if (!has_ranges && own.trials == nullptr) [[likely]]
     return {};
+  Clock::time_point begin;
+  if (own.trials != nullptr) begin = Clock::now();
   const std::int64_t bytes = Kind::block_bytes(own, arguments...);
   if (has_ranges && own.host_ranges.contain(kCollective, bytes)) return {.to_host = kFaster};
   if (own.trials == nullptr) return {};
-  Trials::Cell* const cell = own.trials->cell(kCollective, bytes);
-  if (cell == nullptr || !Trials::is_for_host(*cell)) return {.cell = cell};
-  return {.to_host = kTried, .cell = cell};
+  const Trials::Turn turn = own.trials->begin(kCollective, bytes, own);
+  const char* const reason = turn.is_open ? kTried : kFoundFaster;
+  return {.to_host = turn.is_for_host ? reason : nullptr,
+          .is_open = turn.is_open,
+          .ns = turn.ns,
+          .begin = turn.has_exchanged ? Clock::now() : begin};
+}
+
+// A call like the last one. In place, as run() is.
+template <class Kind, class... Arguments>
+[[gnu::always_inline]] inline int call_again(Communicator& own, const LastCall& last,
+                                             const void* input, void* output,
+                                             Arguments... arguments) {
+  int error = 0;
+  {
+    const PendingCalls::Turn turn(own.pending);
+    error = Kind::again(own, last, input, output, root_of(arguments...));
+  }
+  note_collective();
+  if (error == UNISONO_OK) [[likely]]
+    return 0;
+  return report_error(own.handle, error, library().last_error());
 }
 
 // `own` null: Unisono does not do it. In place, as run() is.
 template <class Kind, Collective kCollective, class Function, class Narrow, class... Arguments>
-[[gnu::always_inline]] inline int run_chosen(Communicator* own, const Choice& choice,
+[[gnu::always_inline]] inline int run_chosen(Communicator* own, Choice& choice,
                                              ByHost<Function, Narrow> by_host,
                                              Arguments... arguments) {
   const auto leave_it = [&](const char* reason) {
@@ -177,19 +204,43 @@ template <class Kind, Collective kCollective, class Function, class Narrow, clas
   int error = 0;
   const auto made = [&call]() -> Kind& { return call; };
   const By by = own == nullptr ? By::host : prepare(made, *own, false, &error, arguments...);
-  if (by == By::host) return leave_it(kTypeOrOperator);
+  if (by == By::host) {
+    if (choice.ns != nullptr) *std::exchange(choice.ns, nullptr) = Trials::kNotDone;
+    return leave_it(kTypeOrOperator);
+  }
   if (by == By::nobody) return error;
-  const PendingCalls::Turn turn(own->pending);
-  error = call.call(*own, nullptr);
+  {
+    const PendingCalls::Turn turn(own->pending);
+    error = call.call(*own, nullptr);
+  }
   note_collective();
   if (error != UNISONO_OK) return report_error(own->handle, error, library().last_error());
   if constexpr (Kind::kRepeats) {
-    const bool is_open = choice.cell != nullptr && !choice.cell->is_decided();
-    if (const auto kept = is_open ? std::nullopt : call.kept()) {
-      own->last_call(kCollective).keep(host().handle_mask, *kept, arguments...);
+    if (const auto kept = call.kept()) {
+      LastCall& last =
+          choice.is_open ? own->trials->last_call(kCollective) : own->last_call(kCollective);
+      last.keep(host().handle_mask, *kept, arguments...);
     }
   }
   return call.finish();
+}
+
+void note_time(const Choice& choice, Clock::time_point begin) {
+  if (choice.ns == nullptr) return;
+  *choice.ns = std::chrono::duration<double, std::nano>(Clock::now() - begin).count();
+}
+
+// In a trial: a call like the last one that Unisono did goes the way that later ones go, past the
+// choice. nullopt: it is not like that.
+template <class Kind, Collective kCollective, class... Arguments>
+std::optional<int> try_again(Communicator& own, const Choice& choice, Arguments... arguments) {
+  const Clock::time_point begin = Clock::now();
+  const LastCall& last = own.trials->last_call(kCollective);
+  const auto [input, output] = buffers_of(arguments...);
+  if (!last.is_like(host().handle_mask, input, output, arguments...)) return std::nullopt;
+  const int code = call_again<Kind>(own, last, input, output, arguments...);
+  if (code == 0) note_time(choice, begin);
+  return code;
 }
 
 // In its own function: what it needs beside the arguments would slow down calls that are like the
@@ -197,20 +248,23 @@ template <class Kind, Collective kCollective, class Function, class Narrow, clas
 template <class Kind, Collective kCollective, class Function, class Narrow, class... Arguments>
 [[gnu::noinline]] int run_anew(Communicator* own, ByHost<Function, Narrow> by_host,
                                Arguments... arguments) noexcept try {
-  const Choice choice = own == nullptr ? Choice{} : choose<Kind, kCollective>(*own, arguments...);
-  const bool is_timed = choice.cell != nullptr && !choice.cell->is_decided();
-  std::chrono::steady_clock::time_point begin;
-  if (is_timed) begin = std::chrono::steady_clock::now();
-  const int code = run_chosen<Kind, kCollective>(own, choice, by_host, arguments...);
-  if (!is_timed) [[likely]]
-    return code;
-  const std::chrono::duration<double, std::nano> ns = std::chrono::steady_clock::now() - begin;
-  if (code == 0) {
-    own->trials->note(*choice.cell, kCollective, Kind::block_bytes(*own, arguments...), ns.count(),
-                      *own);
-  } else {
-    own->trials->end();
+  Choice choice;
+  if (own != nullptr) {
+    try {
+      choice = choose<Kind, kCollective>(*own, arguments...);
+    } catch (const std::exception& thrown) {
+      return give_up(*own, thrown);
+    }
   }
+  if constexpr (Kind::kRepeats) {
+    if (choice.is_open && choice.to_host == nullptr) [[unlikely]] {
+      const auto code = try_again<Kind, kCollective>(*own, choice, arguments...);
+      if (code) return *code;
+    }
+  }
+  const int code = run_chosen<Kind, kCollective>(own, choice, by_host, arguments...);
+  // After an error the trial may be gone: the program's error handler may free the communicator.
+  if (code == 0) note_time(choice, choice.begin);
   return code;
 } catch (const std::exception& thrown) {
   return report_thrown(thrown);
@@ -225,12 +279,7 @@ template <class Kind, Collective kCollective, class Function, class Narrow, clas
       const LastCall& last = own->last_call(kCollective);
       const auto [input, output] = buffers_of(arguments...);
       if (last.is_like(host().handle_mask, input, output, arguments...)) [[likely]] {
-        const PendingCalls::Turn turn(own->pending);
-        const int error = Kind::again(*own, last, input, output, root_of(arguments...));
-        note_collective();
-        if (error == UNISONO_OK) [[likely]]
-          return 0;
-        return report_error(own->handle, error, library().last_error());
+        return call_again<Kind>(*own, last, input, output, arguments...);
       }
     }
   }

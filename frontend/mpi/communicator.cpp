@@ -188,7 +188,7 @@ void make_unisono(Communicator& comm) {
   comm.is_measured = measures != 0 && comm.size == world_size;
   if (measures != 0 || !has_one_library || reproducible != 0) return;
   comm.host_ranges.read(comm.unisono.get(), own.library.data());
-  if (tries != 0) comm.trials = std::make_unique<Trials>();
+  if (tries != 0) comm.trials = std::make_unique<Trials>(comm.size);
 }
 
 // All that is looked at is the same at all ranks of the communicator.

@@ -85,8 +85,8 @@ bool has_trials() { return selection().tries; }
 
 bool is_reproducible() {
   const char* const text = std::getenv("UNISONO_REPRODUCIBLE");
-  const std::string value = lower(text == nullptr ? "" : text);
-  return !value.empty() && value != "0" && value != "off" && value != "no";
+  const std::string_view value = text == nullptr ? "" : text;
+  return value == "1" || value == "ranks";
 }
 
 }  // namespace unisono::mpi

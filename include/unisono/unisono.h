@@ -612,8 +612,8 @@ UNISONO_API int unisono_faster_by_mpi(unisono_comm_t comm, const char* library,
 
 /* For a front end that chooses between collectives: a number of bytes of the job's machine file, by
  * its key there, such as "exchange_from". If the file lacks the key, the default machine counts.
- * All ranks of a job get the same. Not a collective. Errors: ARGUMENT (also: no number of bytes has
- * this key), STATE. */
+ * All ranks of a job get the same. `key` must not be NULL. After an error *bytes is unchanged. Not
+ * a collective. Errors: ARGUMENT (also: no number of bytes has this key), STATE. */
 UNISONO_API int unisono_machine_bytes(unisono_comm_t comm, const char* key, int64_t* bytes);
 
 /* A collective that a front end has left to another library. Set `size` to sizeof; later versions

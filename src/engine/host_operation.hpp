@@ -159,7 +159,8 @@ void tell_credit(const Machine& machine, Lane& lane);
       own.stages_output ? windows + own.staged_output : output_;
   frame_.bases[static_cast<int>(plan::Space::windows)] = windows;
   frame_.next_channel = lane_->channel_base(sequence_ + 1) - windows;
-  frame_.later_channel = lane_->runs_ahead() ? lane_->later_channel_base(sequence_) - windows : 0;
+  frame_.later_channel =
+      lane_->runs_ahead(plan_->ahead) ? lane_->later_channel_base(sequence_) - windows : 0;
   frame_.tag = make_tag(sequence_, history_);
   frame_.kernel = plan_->kernel;
   frame_.kernel_context = &plan_->user;

@@ -137,12 +137,15 @@ class Lane {
     return windows_ + channel(sequence) * window_bytes_;
   }
   // An operation begins. Whether this rank has waited for none of the last ones, and so is probably
-  // ahead of its receivers.
-  bool runs_ahead() { return ++without_wait_ > kAheadAfter; }
+  // ahead of its receivers. False also if it may not get as far ahead as the later operation.
+  // `ahead`: Plan::ahead.
+  bool runs_ahead(std::int64_t ahead) {
+    return ++without_wait_ > kAheadAfter && ahead > later_operations();
+  }
   void note_wait() { without_wait_ = 0; }
   // The receive buffers of an operation that this rank begins soon, if it runs ahead.
   std::byte* later_channel_base(std::uint64_t sequence) const {
-    return channel_base(sequence + static_cast<std::uint64_t>(geometry_.channels) / 8);
+    return channel_base(sequence + static_cast<std::uint64_t>(later_operations()));
   }
   CallRecord& record(std::uint64_t sequence, int rank) const {
     return records_[rank * geometry_.channels + channel(sequence)];
@@ -155,6 +158,7 @@ class Lane {
   // Operations without a wait. Between calls with barriers a rank seldom has so many.
   static constexpr std::uint64_t kAheadAfter = 16;
 
+  std::int64_t later_operations() const { return geometry_.channels / 8; }
   std::int64_t channel(std::uint64_t sequence) const {
     return static_cast<std::int64_t>(sequence &
                                      (static_cast<std::uint64_t>(geometry_.channels) - 1));

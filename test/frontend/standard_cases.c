@@ -571,17 +571,81 @@ static void repeated(void) {
 }
 
 /* In a trial the last rank comes late to the calls that Unisono does. So the host MPI is faster,
- * whatever else the machine does. The order after 50 calls: Unisono, the MPI, the MPI, Unisono. */
-static void slow_by_turns(void) {
-  enum { kCalls = 100, kBefore = 50, kTurns = 24, kLateUs = 100000 };
+ * whatever else the machine does. After 50 calls the two take turns by the Thue-Morse sequence:
+ * Unisono, the MPI, the MPI, Unisono; then from its begin again. */
+enum { kBefore = 50, kFirstTurns = 4, kTurns = 24 };
+static int is_turn_of_unisono(int call) {
+  const int turn = call - kBefore, in_round = turn < kFirstTurns ? turn : turn - kFirstTurns;
+  return turn >= 0 && turn < kTurns && __builtin_popcount((unsigned)in_round) % 2 == 0;
+}
+static void gather_slowly(MPI_Comm comm) {
+  enum { kCalls = 100, kLateUs = 100000 };
   int out[64];
   for (int call = 0; call < kCalls; ++call) {
-    const int turn = call - kBefore;
-    const int is_slow = turn >= 0 && turn < kTurns && (turn % 4 == 0 || turn % 4 == 3);
-    if (is_slow && rank == size - 1) usleep(kLateUs);
+    if (is_turn_of_unisono(call) && rank == size - 1) usleep(kLateUs);
     const int in = 100 * call + rank;
+    MPI_Allgather(&in, 1, MPI_INT, out, 1, MPI_INT, comm);
+    for (int r = 0; r < size; ++r) EXPECT(out[r] == 100 * call + r);
+  }
+}
+static void slow_by_turns(void) { gather_slowly(MPI_COMM_WORLD); }
+
+/* In a trial a call fails at rank 1 alone, in Unisono's first turn: a root of a broadcast waits for
+ * no rank. Then no rank waits for ever, all get an error, and calls that the trial has left to the
+ * MPI go on. */
+static void fails_at_one(void) {
+  MPI_Comm comm;
+  int errors = 0;
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+  gather_slowly(comm);
+  for (int call = 0; call < 2 * kBefore; ++call) {
+    int word = rank == 0 ? call : -1;
+    const int root = call == kBefore && rank == 1 ? size : 0;
+    const int code = MPI_Bcast(&word, 1, MPI_INT, root, comm);
+    EXPECT(call >= kBefore || (code == MPI_SUCCESS && word == call));
+    EXPECT(root == 0 || class_of(code) == MPI_ERR_ROOT);
+    if (root == 0 && code != MPI_SUCCESS) ++errors;
+  }
+  EXPECT(errors > 0);
+  for (int call = 0; call < 10; ++call) {
+    const int in = 10 * call + rank;
+    int out[64];
+    EXPECT(MPI_Allgather(&in, 1, MPI_INT, out, 1, MPI_INT, comm) == MPI_SUCCESS);
+    for (int r = 0; r < size; ++r) EXPECT(out[r] == 10 * call + r);
+  }
+  MPI_Comm_free(&comm);
+  EXPECT(sum_of_ranks(MPI_COMM_WORLD) == triangle(size));
+}
+
+/* Communicators end before, in and after a trial. */
+static void freed_in_trial(void) {
+  static const int calls[] = {kBefore - 1,           kBefore,
+                              kBefore + 1,           kBefore + 2,
+                              kBefore + kFirstTurns, kBefore + kFirstTurns + 1,
+                              kBefore + kTurns - 1,  kBefore + kTurns,
+                              kBefore + kTurns + 1};
+  for (size_t i = 0; i < sizeof calls / sizeof calls[0]; ++i) {
+    MPI_Comm comm;
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    for (int call = 0; call < calls[i]; ++call) EXPECT(sum_of_ranks(comm) == triangle(size));
+    MPI_Comm_free(&comm);
+  }
+  EXPECT(sum_of_ranks(MPI_COMM_WORLD) == triangle(size));
+}
+
+/* A nonblocking collective is pending in each call of a trial, on the same communicator. */
+static void pending_in_trial(void) {
+  MPI_Barrier(MPI_COMM_WORLD);
+  for (int call = 0; call < kBefore + kTurns + 10; ++call) {
+    const int in = 100 * call + rank;
+    int out[64], sum = -1;
+    MPI_Request request;
+    MPI_Iallreduce(&in, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &request);
     MPI_Allgather(&in, 1, MPI_INT, out, 1, MPI_INT, MPI_COMM_WORLD);
     for (int r = 0; r < size; ++r) EXPECT(out[r] == 100 * call + r);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    EXPECT(sum == 100 * call * size + triangle(size));
   }
 }
 
@@ -601,6 +665,9 @@ static const Scenario all[] = {{"empty_statuses", empty_statuses},
                                {"files", files},
                                {"repeated", repeated},
                                {"slow_by_turns", slow_by_turns},
+                               {"fails_at_one", fails_at_one},
+                               {"freed_in_trial", freed_in_trial},
+                               {"pending_in_trial", pending_in_trial},
                                {"collective_at_end", collective_at_end}};
 
 /* Before and after MPI these are allowed; a collective there is an error, which ends the rank. */

@@ -132,6 +132,7 @@ TEST_F(CacheFolders, AllRanksGetTheNumbersOfBytesThatRank0Has) {
                            UNISONO_ERROR_ARGUMENT, {"no_such_key"}));
         EXPECT_TRUE(failed(unisono_machine_bytes(world, "exchange_from", nullptr),
                            UNISONO_ERROR_ARGUMENT, {"NULL"}));
+        EXPECT_EQ(bytes, 4 * usual) << "an error leaves it alone";
         EXPECT_TRUE(succeeded(unisono_finalize(world)));
         EXPECT_TRUE(
             failed(unisono_machine_bytes(world, "exchange_from", &bytes), UNISONO_ERROR_STATE));

@@ -83,13 +83,15 @@ TEST(Lane, ARankThatHasWaitedForNoneOfManyOperationsRunsAhead) {
   Lane& lane = memory.at(0);
   const auto starts_before_it_runs_ahead = [&lane] {
     int starts = 0;
-    while (!lane.runs_ahead() && starts < 100) ++starts;
+    while (!lane.runs_ahead(kNoLimit) && starts < 100) ++starts;
     return starts;
   };
   const int starts = starts_before_it_runs_ahead();
   EXPECT_GT(starts, 4);
   EXPECT_LT(starts, 64);
-  EXPECT_TRUE(lane.runs_ahead());
+  EXPECT_TRUE(lane.runs_ahead(kNoLimit));
+  EXPECT_FALSE(lane.runs_ahead(8)) << "it may not begin the ninth operation";
+  EXPECT_TRUE(lane.runs_ahead(9));
   lane.note_wait();
   EXPECT_EQ(starts_before_it_runs_ahead(), starts);
 }
@@ -98,7 +100,12 @@ TEST(Lane, ALaterOperationOfARankThatRunsAheadIsFarFromThoseInUse) {
   LaneMemory memory(2, 64, 1);
   Lane& lane = memory.at(0);
   EXPECT_EQ(lane.later_channel_base(1), lane.channel_base(9));
-  EXPECT_EQ(lane.later_channel_base(60), lane.channel_base(68));
+  // At the wrap of the slot indexes, and at that of the sequence numbers.
+  EXPECT_EQ(lane.later_channel_base(55), lane.channel_base(63));
+  EXPECT_EQ(lane.later_channel_base(56), lane.channel_base(0));
+  EXPECT_EQ(lane.later_channel_base(60), lane.channel_base(4));
+  EXPECT_LT(lane.later_channel_base(60), lane.channel_base(60));
+  EXPECT_EQ(lane.later_channel_base(UINT64_MAX), lane.channel_base(7));
   LaneMemory few(2, 4, 1);  // with so few slot indexes its receivers may still need the next one
   EXPECT_EQ(few.at(0).later_channel_base(1), few.at(0).channel_base(1));
 }
