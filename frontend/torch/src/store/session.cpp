@@ -80,11 +80,13 @@ class Session {
       const bool has_mine =
           proposal.size() > others && proposal.compare(own, kLength, number_) == 0;
       if (has_mine) name_ = proposal.substr(others);
-      if (!name_.empty() && seen[1] == name_) break;
-      if (seen[2] != number_ + name_) set(hello, number_ + name_);
+      const bool is_own = seen[2] == number_ + name_;
+      if (!name_.empty() && seen[1] == name_) {
+        if (is_own) set(hello, "");
+        return name_;
+      }
+      if (!is_own) set(hello, number_ + name_);
     }
-    if (value(hello) == number_ + name_) set(hello, "");  // not that of a later start
-    return name_;
   }
 
  private:

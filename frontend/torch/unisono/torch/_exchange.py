@@ -101,7 +101,7 @@ class _Session:
                 if seen[2] != own:
                     self._store.set(hello, own)
             self._pause()
-        if _values(self._store, [hello]) == [own]:
+        if seen[2] == own:
             self._store.set(hello, "")
 
     def _missing(self) -> list[int]:
