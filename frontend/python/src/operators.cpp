@@ -111,8 +111,11 @@ unisono_op_t number_of(nb::handle name) {
     return last_number;
   for (const auto& [known, number] : kNames) {
     if (PyUnicode_CompareWithASCIIString(name.ptr(), known) != 0) continue;
-    Py_XDECREF(std::exchange(last, Py_NewRef(name.ptr())));
-    return last_number = number;
+    if (PyUnicode_CheckExact(name.ptr())) {  // a subclass may run code when it is released
+      last_number = number;
+      Py_XDECREF(std::exchange(last, Py_NewRef(name.ptr())));
+    }
+    return number;
   }
   std::string all;
   for (const auto& [known, number] : kNames) all += std::string(all.empty() ? "" : ", ") + known;

@@ -252,7 +252,10 @@ Channel& Channels::between(int source, int target) {
                     " cannot exchange messages with rank ", peer, " of ", size_, " ranks");
   const std::lock_guard lock(mutex_);
   std::unique_ptr<Channel>& found = all_[{source, target}];
-  if (!found) found = std::make_unique<Channel>(store_, source, target, rank_);
+  if (!found) {
+    found = std::make_unique<Channel>(store_, source, target, rank_);
+    if (is_closing_) found->stop_accepting();
+  }
   return *found;
 }
 
@@ -314,6 +317,12 @@ void Channels::abort() {
   is_ending_ = true;
   const std::lock_guard lock(mutex_);
   for (const auto& [ends, channel] : all_) channel->abort();
+}
+
+void Channels::stop_accepting() {
+  const std::lock_guard lock(mutex_);
+  is_closing_ = true;
+  for (const auto& [ends, channel] : all_) channel->stop_accepting();
 }
 
 void Channels::finish() {

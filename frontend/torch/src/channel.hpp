@@ -55,6 +55,8 @@ class Channel {
   // tells whether the sender has come.
   bool take(Receipt& receipt, Milliseconds timeout, c10d::Store& store);
   void abort() { group_.abort(); }
+  // Later messages fail.
+  void stop_accepting() { group_.stop_accepting(); }
   // Waits until what was sent has been taken; nobody waits for a receive any more.
   void finish();
   // Of what has been sent and not been taken.
@@ -109,6 +111,7 @@ class Channels {
   // From the rank whose message comes first; the work then knows which.
   c10::intrusive_ptr<c10d::Work> receive_any(const Tensor& tensor, int tag, Milliseconds timeout);
   void abort();
+  void stop_accepting();
   void finish();
   std::vector<std::string> names_under_way() const;
 
@@ -121,6 +124,7 @@ class Channels {
   std::atomic<bool> is_ending_ = false;
   c10::intrusive_ptr<c10d::Store> probed_store_;  // of the thread of any_: see probed_store()
   mutable std::mutex mutex_;
+  bool is_closing_ = false;  // this one and the next: under mutex_
   std::map<std::pair<int, int>, std::unique_ptr<Channel>> all_;
   WorkQueue any_;  // the last one: its thread uses the others
 };

@@ -21,6 +21,7 @@ Group::Group(const c10::intrusive_ptr<c10d::Store>& store, const std::string& na
 
 void Group::start(const c10::intrusive_ptr<c10d::Store>& store, const std::string& name, int rank,
                   int size, Milliseconds timeout) {
+  TORCH_CHECK_WITH(DistBackendError, !is_closing_, "unisono: the group has been shut down");
   StoreExchange exchange(store, name, rank, size, timeout, is_aborted_);
   const unisono_comm_t comm = exchange.init();
   const std::lock_guard lock(mutex_);
@@ -30,7 +31,7 @@ void Group::start(const c10::intrusive_ptr<c10d::Store>& store, const std::strin
 }
 
 void Group::begin(const char* name, Milliseconds timeout) {
-  TORCH_CHECK_WITH(DistBackendError, comm_ != nullptr && !is_aborted_, name,
+  TORCH_CHECK_WITH(DistBackendError, comm_ != nullptr && !is_aborted_ && !is_closing_, name,
                    ": the group has been ", is_aborted_ ? "aborted" : "shut down");
   deadline_ = Clock::now() + timeout;
   is_late_ = false;

@@ -60,6 +60,8 @@ class Group {
   // Ends the call in progress, for all ranks, and all later ones.
   void abort();
   bool is_aborted() const { return is_aborted_; }
+  // Later calls fail; one in progress goes on.
+  void stop_accepting() { is_closing_ = true; }
   // Of any thread.
   bool is_in_call() const { return !std::unique_lock(mutex_, std::try_to_lock).owns_lock(); }
   // As long as this object lives.
@@ -79,6 +81,7 @@ class Group {
   unisono_comm_t comm_ = nullptr;
   int rank_ = 0;
   std::atomic<bool> is_aborted_ = false;
+  std::atomic<bool> is_closing_ = false;
   // Of the call in progress; used by the thread that runs it.
   std::chrono::steady_clock::time_point deadline_;
   bool is_late_ = false;

@@ -85,6 +85,11 @@ std::vector<std::string> GroupBackend::names_under_way() const {
   return names;
 }
 
+void GroupBackend::stop_accepting() {
+  group_.stop_accepting();
+  channels_.stop_accepting();
+}
+
 void GroupBackend::abort() {
   group_.abort();
   channels_.abort();

@@ -57,6 +57,8 @@ class GroupBackend : public c10d::Backend {
   void shutdown() override;
   // Not in a forked child.
   bool is_own() const { return own_process_.is_here(); }
+  // Later operations fail; those under way go on.
+  void stop_accepting();
   // No operation is under way, of any thread, but receives.
   bool is_idle() const { return names_under_way().empty(); }
   std::vector<std::string> names_under_way() const;
@@ -78,6 +80,7 @@ class GroupBackend : public c10d::Backend {
   template <class CallOptions, class Operation>
   WorkPtr submit(c10d::OpType type, const char* name, const CallOptions& options, Tensors results,
                  Operation operation, const Tensors& inputs = {}) {
+    const StayAtEnd stay;
     ++sequence_;
     const Milliseconds timeout = options.timeout.count() > 0 ? options.timeout : options_->timeout;
     auto run = [this, name, timeout, operation = std::move(operation),
@@ -90,7 +93,6 @@ class GroupBackend : public c10d::Backend {
       });
     };
     if (!options.asyncOp && queue_.is_idle()) {
-      const StayAtEnd stay;
       run();
       return nullptr;
     }

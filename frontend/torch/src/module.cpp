@@ -36,6 +36,7 @@ void note_end_of_interpreter() {
 void stay_if_interpreter_ends() {
   if (!has_lost_python() || !is_of_python) [[likely]]
     return;
+  if (Py_IsInitialized() != 0 && PyGILState_Check() != 0) PyEval_SaveThread();
   for (;;) pause();
 }
 
@@ -72,7 +73,7 @@ PYBIND11_MODULE(_c10d, module) {
       },
       py::arg("store"), py::arg("rank"), py::arg("size"), py::arg("timeout"),
       py::call_guard<py::gil_scoped_release>());
-  module.def("end_living_groups", &end_living_groups, py::arg("grace"), py::arg("ends_interpreter"),
+  module.def("end_living_groups", &end_living_groups, py::arg("grace"),
              py::call_guard<py::gil_scoped_release>());
   module.def(
       "average_as_bfloat16",

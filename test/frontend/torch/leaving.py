@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Ranks that leave without destroy_process_group(), each by the end of its interpreter.
 
-usage: leaving.py CASE STORE
+usage: leaving.py CASE STORE GRACE [fork|spawn]
 
 Forks two ranks, which run the case and end as any program ends. Prints what they print, and their
-exit statuses.
+exit statuses. GRACE: seconds that operations have at the end. With a start method each rank runs
+the case in a child of multiprocessing.
 """
 
+import concurrent.futures
 import datetime
 import multiprocessing
 import os
@@ -15,7 +17,9 @@ import threading
 
 import torch
 import torch.distributed as dist
+import unisono.torch
 
+unisono.torch._GRACE = float(sys.argv[3])
 torch.set_num_threads(1)  # before a fork there must be no other threads
 LIMIT = datetime.timedelta(seconds=120)
 RANKS = 2
@@ -109,16 +113,17 @@ def has_groups(_):
         return [dist.all_reduce(torch.ones(4), group=group, async_op=True) for group in groups]
 
 
-def is_a_child(wait_for_rank_0):
-    """As sends(), in a process of multiprocessing, which runs no functions of atexit."""
-    child = multiprocessing.get_context("fork").Process(target=begin, args=(sends, wait_for_rank_0))
-    child.start()
-    child.join()
-    os.write(1, f"child: {child.exitcode}\n".encode())
+pool = concurrent.futures.ThreadPoolExecutor(1)
+
+
+def has_a_pool(wait_for_rank_0):
+    """As sends(), by a thread that waits for more to do."""
+    pool.submit(int).result()
+    return pool.submit(sends, wait_for_rank_0)
 
 
 CASES = {case.__name__: case for case in (completes, stays, fails, calls_back, is_in_a_thread,
-                                          sends, receives, has_groups, is_a_child)}
+                                          sends, receives, has_groups, has_a_pool)}
 kept = []  # until the end
 
 
@@ -128,6 +133,18 @@ def begin(case, wait_for_rank_0):
                             world_size=RANKS, timeout=LIMIT)
     dist.barrier()
     kept.append(case(wait_for_rank_0))
+
+
+def run_in_child(method, case, wait_for_rank_0):
+    context = multiprocessing.get_context(method)
+    has_rank_0_left = context.Event()
+    child = context.Process(target=begin, args=(case, has_rank_0_left.wait))
+    child.start()
+    if os.environ["RANK"] == "1":
+        wait_for_rank_0()
+        has_rank_0_left.set()
+    child.join()
+    os.write(1, f"child: {child.exitcode}\n".encode())
 
 
 def main():
@@ -140,8 +157,8 @@ def main():
             os.environ["RANK"] = str(rank)
             os.close(reader if rank == 0 else writer)
             wait_for_rank_0 = lambda: os.read(reader, 1)  # noqa: E731
-            if case is is_a_child:
-                case(wait_for_rank_0)
+            if len(sys.argv) > 4:
+                run_in_child(sys.argv[4], case, wait_for_rank_0)
             else:
                 begin(case, wait_for_rank_0)
             return

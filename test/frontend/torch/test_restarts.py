@@ -57,6 +57,7 @@ def test_what_ranks_have_left_in_a_store_is_not_used(tmp_path, monkeypatch, kind
             process.start()
         for process in processes:
             process.join()
+        assert [process.exitcode for process in processes] == [0] * len(ranks)
         heard = [results.get() for _ in ranks]
         if len(ranks) == 1:
             assert f"rank {ranks[0]} waited" in heard[0]

@@ -65,10 +65,12 @@ void remember(const GroupPtr& group) {
   registry().groups.emplace_back(group);
 }
 
-std::vector<std::string> end_living_groups(std::chrono::milliseconds grace, bool ends_interpreter) {
-  if (ends_interpreter) note_end_of_interpreter();
+std::vector<std::string> end_living_groups(std::chrono::milliseconds grace) {
+  note_end_of_interpreter();
   const std::vector<GroupPtr> groups = living();
   wait_until_idle(groups, grace);
+  // What is under way after this is found below, or has been refused.
+  for (const GroupPtr& group : groups) group->stop_accepting();
   std::vector<std::string> lines;
   // All are aborted before the first is waited for: a thread may use several.
   for (const GroupPtr& group : groups) {

@@ -16,8 +16,8 @@ class GroupBackend;
 void remember(const c10::intrusive_ptr<GroupBackend>& group);
 // Ends all of them. Operations that are under way get `grace` to complete, all together, and are
 // cancelled for all ranks then. Returns a line for each group of which one has been cancelled. In a
-// forked child: nothing, as the groups are its parent's. `ends_interpreter`: other threads that
-// come back from a call stay (signals.hpp).
-std::vector<std::string> end_living_groups(std::chrono::milliseconds grace, bool ends_interpreter);
+// forked child: nothing, as the groups are its parent's. Other threads of Python that come back
+// from a call stay (signals.hpp).
+std::vector<std::string> end_living_groups(std::chrono::milliseconds grace);
 
 }  // namespace unisono::pytorch

@@ -18,11 +18,12 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr const char* kHello = "unisono/hello/";    // of each rank but 0: its number
-constexpr const char* kAnswer = "unisono/answer/";  // of each rank but 0: the name proposed
-constexpr const char* kProposal = "unisono/proposal";
-constexpr const char* kAgreed = "unisono/agreed";  // the name
-constexpr std::size_t kLength = 32;                // of each number, as they stand in a row
+// Of each rank but 0: its number, and the name that it has answered to. No key is ever deleted, as
+// a read of a deleted key waits in the store; an empty value stands for none.
+constexpr const char* kHello = "unisono/hello/";
+constexpr const char* kProposal = "unisono/proposal";  // the numbers of these ranks, and the name
+constexpr const char* kAgreed = "unisono/agreed";      // the name; there before a proposal is
+constexpr std::size_t kLength = 32;                    // of each number, as they stand in a row
 // Between two looks at the store: a part of the wait until now.
 constexpr std::chrono::microseconds kShortestPause{200}, kLongestPause{20'000};
 
@@ -34,7 +35,7 @@ std::string draw() {
   return number;
 }
 
-std::string key(const char* of, int rank) { return of + std::to_string(rank); }
+std::string hello_of(int rank) { return kHello + std::to_string(rank); }
 
 class Session {
  public:
@@ -42,80 +43,93 @@ class Session {
       : store_(store), rank_(rank), size_(size), timeout_(timeout) {}
 
   std::string lead() {
+    std::vector<std::string> keys;
+    for (int rank = 1; rank < size_; ++rank) keys.push_back(hello_of(rank));
+    set(kAgreed, "");
     std::string proposed;
     for (std::uint64_t count = 0;;) {
-      std::vector<int> missing;
       std::string numbers;
-      for (int rank = 1; rank < size_; ++rank) {
-        const std::string number = value(key(kHello, rank));
-        if (number.size() != kLength) missing.push_back(rank);
-        numbers += number;
+      std::size_t answers = 0;
+      for (const std::string& hello : values(keys)) {
+        numbers += hello.substr(0, kLength);
+        if (!name_.empty() && hello.ends_with(name_)) ++answers;
       }
-      if (missing.empty() && (name_.empty() || numbers != proposed)) {
+      if (numbers.size() == kLength * keys.size() && numbers != proposed) {
         name_ = number_ + "." + std::to_string(count++);
         set(kProposal, numbers + name_);
         proposed = numbers;
+      } else if (answers == keys.size()) {
+        break;
       }
-      for (int rank = 1; rank < size_ && !name_.empty(); ++rank) {
-        const bool has_answered = value(key(kAnswer, rank)) == name_;
-        if (!has_answered && std::ranges::count(missing, rank) == 0) missing.push_back(rank);
-      }
-      if (missing.empty()) break;
-      pause(missing);
+      pause();
     }
     set(kAgreed, name_);
     return name_;
   }
 
+  // Ranks of an earlier start may still run, and replace this rank's hello; then it says it again.
   std::string follow() {
-    const std::string hello = key(kHello, rank_), answer = key(kAnswer, rank_);
+    const std::string hello = hello_of(rank_);
     const std::size_t others = kLength * static_cast<std::size_t>(size_ - 1);
     const std::size_t own = kLength * static_cast<std::size_t>(rank_ - 1);
     set(hello, number_);
-    for (;;) {
-      const std::string proposal = value(kProposal);
+    for (;; pause()) {
+      const std::vector<std::string> seen = values({kProposal, kAgreed, hello});
+      if (seen.empty()) continue;
+      const std::string& proposal = seen[0];
       const bool has_mine =
           proposal.size() > others && proposal.compare(own, kLength, number_) == 0;
-      if (has_mine && proposal.substr(others) != name_) {
-        name_ = proposal.substr(others);
-        set(answer, name_);
+      if (has_mine) name_ = proposal.substr(others);
+      const bool is_own = seen[2] == number_ + name_;
+      if (!name_.empty() && seen[1] == name_) {
+        if (is_own) set(hello, "");
+        return name_;
       }
-      if (!name_.empty() && value(kAgreed) == name_) break;
-      pause(have_not_come());
+      if (!is_own) set(hello, number_ + name_);
     }
-    store_.deleteKey(hello);  // only rank 0 reads them, and not any more
-    store_.deleteKey(answer);
-    return name_;
   }
 
  private:
-  // Their values are not read: they may be deleted meanwhile, and a store waits for such a key.
-  std::vector<int> have_not_come() const {
+  // Ranks that have not come, or not answered to the proposal that this one has answered. It asks
+  // the store for each rank, so for messages only.
+  std::vector<int> missing() const {
     std::vector<int> ranks;
-    if (name_.empty() && !store_.check({kProposal})) ranks.push_back(0);
+    if (rank_ != 0 && !store_.check({kProposal})) ranks.push_back(0);
     for (int rank = 1; rank < size_; ++rank) {
-      if (!store_.check({key(kHello, rank)})) ranks.push_back(rank);
+      const std::string hello = value(hello_of(rank));
+      const bool is_here = hello.size() >= kLength && hello.substr(kLength) == name_;
+      if (rank != rank_ && !is_here) ranks.push_back(rank);
     }
+    if (rank_ != 0 && ranks.empty()) ranks.push_back(0);  // of which there is an old proposal
     return ranks;
   }
 
-  void pause(const std::vector<int>& missing) const {
+  void pause() const {
     if (const std::exception_ptr error = exception_of_signals()) std::rethrow_exception(error);
     const Clock::duration elapsed = Clock::now() - begin_;
-    std::string names;
-    for (const int rank : missing) names += (names.empty() ? "" : ", ") + std::to_string(rank);
-    TORCH_CHECK_WITH(DistBackendError, elapsed < timeout_, "unisono: rank ", rank_, " waited ",
-                     timeout_.count(), " ms for the group to start; missing are ranks ",
-                     names.empty() ? "that came in an earlier start" : names);
+    if (elapsed >= timeout_) {
+      std::string names;
+      for (const int rank : missing()) names += (names.empty() ? "" : ", ") + std::to_string(rank);
+      TORCH_CHECK_WITH(DistBackendError, names.empty(), "unisono: rank ", rank_, " waited ",
+                       timeout_.count(), " ms for the group to start; missing are ranks ", names);
+    }
     std::this_thread::sleep_for(
         std::clamp<Clock::duration>(elapsed / 4, kShortestPause, kLongestPause));
   }
 
-  // Empty: there is none.
+  // Empty: not all of them are there.
+  std::vector<std::string> values(const std::vector<std::string>& keys) const {
+    std::vector<std::string> all;
+    if (!store_.check(keys)) return all;
+    for (const std::vector<std::uint8_t>& bytes : store_.multiGet(keys)) {
+      all.emplace_back(bytes.begin(), bytes.end());
+    }
+    return all;
+  }
+
   std::string value(const std::string& of) const {
-    if (!store_.check({of})) return {};
-    const std::vector<std::uint8_t> bytes = store_.get(of);
-    return {bytes.begin(), bytes.end()};
+    const std::vector<std::string> found = values({of});
+    return found.empty() ? "" : found.front();
   }
 
   void set(const std::string& of, const std::string& value) const {

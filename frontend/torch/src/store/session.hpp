@@ -3,7 +3,7 @@
 // with the same store, in which the ranks before them may have left values. So the ranks agree on a
 // name that no earlier start has had, and all later keys of the group begin with it. Rank 0
 // proposes: a name, and the number that each rank has drawn. It repeats that until every rank has
-// answered to a proposal that has its number. Two values stay in the store, for the next start to
+// answered to a proposal that has its number. A few values stay in the store, for the next start to
 // replace. One thread uses it.
 #pragma once
 

@@ -60,16 +60,22 @@ def _choose_flight_recorder() -> None:
         leaves_out.add(_NAME)
 
 
-def _end_groups(end: Callable[[datetime.timedelta, bool], list[str]]) -> None:
+def _has_failed() -> bool:
+    """An exception ends this program. In a child of multiprocessing it is still on its way."""
+    return (getattr(sys, "last_value", None) is not None
+            or sys.exc_info()[0] not in (None, SystemExit))
+
+
+def _end_groups(end: Callable[[datetime.timedelta], list[str]]) -> None:
     """At the end of a program that has not called destroy_process_group(). Threads of a group must
     not meet an interpreter that is gone. What is under way gets some time; then it is cancelled, so
     that this rank ends and the others learn why."""
-    is_child = multiprocessing.parent_process() is not None  # which ends without its interpreter
-    for thread in threading.enumerate() if is_child else []:
-        if not thread.daemon and thread is not threading.current_thread():
-            thread.join()  # it may use a group
-    has_failed = getattr(sys, "last_value", None) is not None
-    for line in end(datetime.timedelta(seconds=0 if has_failed else _GRACE), not is_child):
+    has_failed = _has_failed()
+    if multiprocessing.parent_process() is not None:
+        # Other programs have waited for their threads and executors, which may use a group, by now.
+        # A child of multiprocessing does it later: the same call, which then has no effect.
+        threading._shutdown()  # type: ignore[attr-defined]
+    for line in end(datetime.timedelta(seconds=0 if has_failed else _GRACE)):
         print(f"{line}; wait for each operation, or call destroy_process_group()",
               file=sys.stderr, flush=True)
 
@@ -77,7 +83,7 @@ def _end_groups(end: Callable[[datetime.timedelta, bool], list[str]]) -> None:
 _ends_in: dict[str, int] = {}  # by kind of back end: the process whose end is prepared
 
 
-def _prepare_end(kind: str, end: Callable[[datetime.timedelta, bool], list[str]]) -> None:
+def _prepare_end(kind: str, end: Callable[[datetime.timedelta], list[str]]) -> None:
     """Once for each process, before the end of the package unisono, which is imported by now.
     Children of multiprocessing run only what is on its own list."""
     if _ends_in.get(kind) != os.getpid():

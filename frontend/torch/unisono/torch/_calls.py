@@ -86,6 +86,7 @@ class Calls:
         self.pending = 0  # operations
         self._lock = threading.Lock()
         self._has_failed = False
+        self._is_closing = False
         self._ended = ""  # how the group has ended
         self._process = os.getpid()
 
@@ -113,6 +114,8 @@ class Calls:
         given = options.timeout
         limit = given if datetime.timedelta(0) < given < _DAY else self.timeout
         with self._lock:
+            if self._is_closing:
+                raise dist.DistBackendError(f"unisono: {name}: the group has been shut down")
             is_idle = self.pending == 0
             self.pending += 1
         if is_idle and not getattr(options, "asyncOp", False):
@@ -183,6 +186,11 @@ class Calls:
                 self.pending -= 1
             work.complete(error)
             del work
+
+    def stop_accepting(self) -> None:
+        """Later operations fail; those under way go on."""
+        with self._lock:
+            self._is_closing = True
 
     def abort(self) -> None:
         """A call in progress ends at once, by its limit; otherwise the others are told here."""

@@ -45,9 +45,9 @@ def join(store: Any, rank: int, size: int, timeout: datetime.timedelta,
     return comm
 
 
-def _value(store: Any, key: str) -> str:
-    """Empty: there is none."""
-    return store.get(key).decode() if store.check([key]) else ""
+def _values(store: Any, keys: list[str]) -> list[str]:
+    """Empty: not all of them are there."""
+    return [value.decode() for value in store.multi_get(keys)] if store.check(keys) else []
 
 
 class _Session:
@@ -69,39 +69,54 @@ class _Session:
             self._follow()
         return dist.PrefixStore(self._name, self._store)
 
+    def _hello(self, rank: int) -> str:
+        return f"unisono/python/hello/{rank}"
+
     def _lead(self) -> None:
-        others, proposed, count = range(1, self._size), [""], 0
+        keys, proposed, count = [self._hello(rank) for rank in range(1, self._size)], [""], 0
+        self._store.set("unisono/python/agreed", "")
         while True:
-            numbers = [_value(self._store, f"unisono/python/hello/{rank}") for rank in others]
-            if all(numbers) and numbers != proposed:
+            hellos = _values(self._store, keys)
+            numbers = [hello.split(" ")[0] for hello in hellos]
+            if numbers and all(numbers) and numbers != proposed:
                 self._name, proposed = f"{self._number}.{count}", numbers
                 count += 1
                 self._store.set("unisono/python/proposal", " ".join([self._name, *numbers]))
-            missing = [rank for rank in others if not self._name
-                       or _value(self._store, f"unisono/python/answer/{rank}") != self._name]
-            if not missing and numbers == proposed:
+            elif hellos == [f"{number} {self._name}" for number in proposed]:
                 break
-            self._pause(missing)
+            self._pause()
         self._store.set("unisono/python/agreed", self._name)
 
     def _follow(self) -> None:
-        own = [f"unisono/python/{what}/{self._rank}" for what in ("hello", "answer")]
-        self._store.set(own[0], self._number)
+        hello, own = self._hello(self._rank), f"{self._number} "
+        keys = ["unisono/python/proposal", "unisono/python/agreed", hello]
+        self._store.set(hello, own)
         while True:
-            name, *numbers = (_value(self._store, "unisono/python/proposal") or " ").split(" ")
-            if numbers[self._rank - 1:self._rank] == [self._number] and name != self._name:
-                self._name = name
-                self._store.set(own[1], name)
-            if self._name and _value(self._store, "unisono/python/agreed") == self._name:
-                break
-            self._pause([rank for rank in range(1, self._size)
-                         if not self._store.check([f"unisono/python/hello/{rank}"])] or [0])
-        for key in own:
-            self._store.delete_key(key)
+            if seen := _values(self._store, keys):
+                name, *numbers = seen[0].split(" ")
+                if numbers[self._rank - 1:self._rank] == [self._number]:
+                    self._name, own = name, f"{self._number} {name}"
+                if self._name and seen[1] == self._name:
+                    break
+                if seen[2] != own:
+                    self._store.set(hello, own)
+            self._pause()
+        if seen[2] == own:
+            self._store.set(hello, "")
 
-    def _pause(self, missing: list[int]) -> None:
+    def _missing(self) -> list[int]:
+        """Ranks that have not come, or not answered to the proposal that this one has answered."""
+        has_rank_0 = self._rank == 0 or self._store.check(["unisono/python/proposal"])
+        ranks = [] if has_rank_0 else [0]
+        for rank in range(1, self._size):
+            hello = "".join(_values(self._store, [self._hello(rank)]))
+            if rank != self._rank and hello.split(" ")[1:] != [self._name]:
+                ranks.append(rank)
+        return ranks or [0][:self._rank]
+
+    def _pause(self) -> None:
         elapsed = time.monotonic() - self._begin
-        if elapsed >= self._timeout.total_seconds():
+        if elapsed >= self._timeout.total_seconds() and (missing := self._missing()):
             raise dist.DistBackendError(
                 f"unisono: rank {self._rank} waited {self._timeout} for the group to start; "
                 f"missing are ranks {', '.join(map(str, missing))}")

@@ -149,6 +149,7 @@ class Messages:
     def __init__(self, store: Any, rank: int, size: int, timeout: datetime.timedelta) -> None:
         self._store, self._rank, self._size = store, rank, size
         self.timeout = timeout
+        self._is_closing = False
         self._lock = threading.Lock()
         self._channels: dict[tuple[int, int], _Channel] = {}
 
@@ -162,6 +163,8 @@ class Messages:
                 self._channels[source, target] = _Channel(self._store, source, target, self._rank,
                                                           self.timeout)
             found = self._channels[source, target]
+            if self._is_closing:
+                found.calls.stop_accepting()
         found.calls.timeout = self.timeout
         return found
 
@@ -178,6 +181,11 @@ class Messages:
     def count_under_way(self) -> int:
         """Messages that have been sent, and not been taken."""
         return sum(each.calls.pending for each in self._every() if not each.is_receiver)
+
+    def stop_accepting(self) -> None:
+        self._is_closing = True
+        for channel in self._every():
+            channel.calls.stop_accepting()
 
     def abort(self) -> None:
         for channel in self._every():

@@ -98,15 +98,26 @@ def _finish(op: Any, flat: torch.Tensor, ranks: int) -> None:
         flat.div_(ranks, rounding_mode=None if is_real else "trunc")
 
 
+# Seconds at most until cancelled operations have returned.
+_CANCELLING = 5.0
 _living: "weakref.WeakSet[PythonBackend]" = weakref.WeakSet()
 
 
-def end_living_groups(grace: datetime.timedelta, _: bool) -> list[str]:
-    """As that of the compiled back end."""
-    groups = [group for group in _living if group.is_own()]
-    limit = time.monotonic() + grace.total_seconds()
+def _wait_until_idle(groups: list["PythonBackend"], seconds: float) -> None:
+    limit = time.monotonic() + seconds
     while any(group.count_under_way() for group in groups) and time.monotonic() < limit:
         time.sleep(0.001)
+
+
+def end_living_groups(grace: datetime.timedelta) -> list[str]:
+    """As that of the compiled back end."""
+    groups = [group for group in _living if group.is_own()]
+    try:
+        _wait_until_idle(groups, grace.total_seconds())
+    except KeyboardInterrupt:
+        pass  # it ends the grace
+    for group in groups:
+        group.stop_accepting()
     lines = []
     for group in groups:
         if (count := group.count_under_way()) > 0:
@@ -115,6 +126,8 @@ def end_living_groups(grace: datetime.timedelta, _: bool) -> list[str]:
                          f"destroy_process_group() while {operations} under way; cancelled for "
                          "all ranks")
             group.abort()
+    # Other threads in a call must be back from it before the interpreter is gone.
+    _wait_until_idle(groups, _CANCELLING)
     for group in groups:
         group.shutdown()
     return lines
@@ -152,6 +165,11 @@ class PythonBackend(_c10d.Backend):
 
     def is_own(self) -> bool:
         return self._calls.is_own()
+
+    def stop_accepting(self) -> None:
+        """Later operations fail; those under way go on."""
+        self._calls.stop_accepting()
+        self._messages.stop_accepting()
 
     def count_under_way(self) -> int:
         """Operations, but for receives."""
