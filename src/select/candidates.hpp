@@ -63,8 +63,8 @@ base::Result<std::vector<Priced>> price_candidates(const schedule::Shape& shape,
 
 // The cheapest candidate of each row that no rule excludes; cheapest first, and without prices in a
 // row. It does not price every candidate: it compares the parameters of a row with few ranks, and
-// extrapolates to many. If hosts have several ranks each, it gives the two cheapest rows only,
-// priced with all ranks.
+// extrapolates to many. Then it gives the few cheapest rows only, priced with all ranks where that
+// takes few steps. If hosts have several ranks each, these are two.
 std::vector<Priced> cheapest_of_rows(const schedule::Shape& shape, const Pricing& pricing,
                                      const Ruling& ruling);
 // The first of these; nullopt if all are excluded.

@@ -375,7 +375,7 @@ static void ended_early(void) {
   }
 }
 
-/* MPI_Comm_disconnect waits for what is under way on the communicator. */
+/* MPI_Comm_disconnect waits for pending communication on the communicator. */
 static void disconnected(void) {
   MPI_Comm comm;
   MPI_Request request;

@@ -59,7 +59,7 @@ class Channel {
   void stop_accepting() { group_.stop_accepting(); }
   // Waits until what was sent has been taken; nobody waits for a receive any more.
   void finish();
-  // Of what has been sent and not been taken.
+  // The names of sends that their receivers have not yet taken.
   std::vector<std::string> names_under_way() const;
 
  private:

@@ -33,7 +33,7 @@ IN_CHILDREN = ["fails", "is_in_a_thread", "has_a_pool"]
 
 
 def run(tmp_path, case, kind, *method):
-    """What ranks have printed; their errors must say what is to be said."""
+    """The lines that ranks have printed. On standard error is the expected message, or nothing."""
     _, _, is_cancelled, grace = CASES[case]
     ended = subprocess.run([sys.executable, HERE / "leaving.py", case, tmp_path / "store", grace,
                             *method], text=True, capture_output=True, check=False,

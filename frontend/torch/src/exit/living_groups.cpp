@@ -14,7 +14,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using GroupPtr = c10::intrusive_ptr<GroupBackend>;
 
-// Between two looks at what is under way.
+// Between two checks for pending operations.
 constexpr std::chrono::milliseconds kPause{1};
 
 struct Registry {
@@ -69,7 +69,7 @@ std::vector<std::string> end_living_groups(std::chrono::milliseconds grace) {
   note_end_of_interpreter();
   const std::vector<GroupPtr> groups = living();
   wait_until_idle(groups, grace);
-  // What is under way after this is found below, or has been refused.
+  // From here on, groups refuse new operations. The ones that began before are found below.
   for (const GroupPtr& group : groups) group->stop_accepting();
   std::vector<std::string> lines;
   // All are aborted before the first is waited for: a thread may use several.

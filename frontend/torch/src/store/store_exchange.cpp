@@ -114,8 +114,8 @@ void StoreExchange::wait(const std::vector<std::string>& keys) {
   }
 }
 
-// The last rank that comes here deletes what is left. The rank that has the store may have ended by
-// now, with all that is in it.
+// The last rank to call it deletes the remaining keys. The rank that hosts the store may have ended
+// by now, and the store with it.
 void StoreExchange::clean_up() {
   const std::string count = "unisono/" + name_ + "/ready";
   try {

@@ -68,8 +68,8 @@ def _has_failed() -> bool:
 
 def _end_groups(end: Callable[[datetime.timedelta], list[str]]) -> None:
     """At the end of a program that has not called destroy_process_group(). Threads of a group must
-    not meet an interpreter that is gone. What is under way gets some time; then it is cancelled, so
-    that this rank ends and the others learn why."""
+    not return to an interpreter that has ended. Pending operations get some time. Then they are
+    cancelled, so that this rank ends and the others learn why."""
     has_failed = _has_failed()
     if multiprocessing.parent_process() is not None:
         # Other programs have waited for their threads and executors, which may use a group, by now.
@@ -85,7 +85,7 @@ _ends_in: dict[str, int] = {}  # by kind of back end: the process whose end is p
 
 def _prepare_end(kind: str, end: Callable[[datetime.timedelta], list[str]]) -> None:
     """Once for each process, before the end of the package unisono, which is imported by now.
-    Children of multiprocessing run only what is on its own list."""
+    Children of multiprocessing run only finalizers that are registered with multiprocessing."""
     if _ends_in.get(kind) != os.getpid():
         _ends_in[kind] = os.getpid()
         atexit.register(Finalize(None, _end_groups, (end,), exitpriority=0))
