@@ -13,7 +13,7 @@ namespace {
 std::atomic<const Library*> in_use{nullptr};
 
 template <class Pointer>
-bool take(Pointer& pointer, void* from, const char* name) {
+bool take_function(Pointer& pointer, void* from, const char* name) {
   pointer = reinterpret_cast<Pointer>(dlsym(from, name));
   return pointer != nullptr;
 }
@@ -27,9 +27,10 @@ Library load() {
     return found;
   }
   found.loaded = true;
-#define UNISONO_MPI_TAKE(name) found.loaded &= take(found.name, object, "unisono_" #name);
-  UNISONO_MPI_LIBRARY(UNISONO_MPI_TAKE)
-#undef UNISONO_MPI_TAKE
+#define UNISONO_MPI_TAKE_FUNCTION(name) \
+  found.loaded &= take_function(found.name, object, "unisono_" #name);
+  UNISONO_MPI_LIBRARY(UNISONO_MPI_TAKE_FUNCTION)
+#undef UNISONO_MPI_TAKE_FUNCTION
   if (!found.loaded) log_warning("libunisono.so.0 is of another version than the drop-in");
   return found;
 }

@@ -23,9 +23,9 @@ Pending& pending() {
 
 thread_local bool is_in_host = false;
 
-int query(void*, void*) { return 0; }
-int release(void*) { return 0; }
-int cancel(void*, int) { return 0; }
+int query_nothing(void*, void*) { return 0; }
+int release_nothing(void*) { return 0; }
+int cancel_nothing(void*, int) { return 0; }
 
 }  // namespace
 
@@ -34,7 +34,8 @@ void prepare_progress() {
   if (mpi.progress != nullptr) return;
   const std::lock_guard lock(pending().mutex);
   if (pending().exists) return;
-  pending().exists = mpi.Grequest_start(query, release, cancel, nullptr, &pending().request) == 0;
+  pending().exists = mpi.Grequest_start(query_nothing, release_nothing, cancel_nothing, nullptr,
+                                        &pending().request) == 0;
 }
 
 void carry_host_on() {
