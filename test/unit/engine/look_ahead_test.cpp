@@ -221,40 +221,45 @@ TEST(LookAhead, NotWherePullsAre) {
   EXPECT_FALSE(bind_schedules(set, 0, options)[0].looks_ahead);
 }
 
-// Whatever comes when, every message is put once and every result is right; with more messages
-// under way than a rank looks ahead.
-TEST(LookAhead, EveryOrderOfArrivalGivesTheSameResult) {
+// The value: how many ranks.
+class LookAheadOf : public testing::TestWithParam<int> {};
+
+// Whatever comes when, every message is put once and every result is right; of 70 ranks, more
+// messages are under way than a rank looks ahead.
+TEST_P(LookAheadOf, EveryOrderOfArrivalGivesTheSameResult) {
+  const int count_of_ranks = GetParam();
   int looking = 0;
   for (const algorithm::Algorithm& row : algorithm::table()) {
-    for (const int count_of_ranks : {5, 8, 70}) {
-      const Shape shape{row.collective, count_of_ranks, 0,
-                        row.collective == Collective::barrier ? 0 : 2, false};
-      const auto parameters = algorithm::default_parameters(row, shape);
-      if (!algorithm::why_illegal(row, shape, parameters).empty()) continue;
-      SCOPED_TRACE(std::string(schedule::collective_name(row.collective)) + " " +
-                   std::string(row.name) + " on " + std::to_string(count_of_ranks) + " ranks");
-      Ranks ranks(build_set(row, shape));
-      for (int r = 0; r < count_of_ranks; ++r) looking += ranks.program(r).looks_ahead ? 1 : 0;
-      base::Prng prng(static_cast<std::uint64_t>(count_of_ranks));
-      std::vector<Outcome> outcomes(static_cast<std::size_t>(count_of_ranks), Outcome::blocked);
-      for (int r = 0; r < count_of_ranks; ++r) outcomes[static_cast<std::size_t>(r)] = ranks.run(r);
-      Courier& courier = ranks.courier();
-      while (!courier.kept.empty()) {
-        const std::size_t next = prng.below(courier.kept.size());
-        const auto target = static_cast<std::size_t>(courier.kept[next].target);
-        courier.deliver(next);
-        if (outcomes[target] == Outcome::blocked) {
-          outcomes[target] = ranks.run(static_cast<int>(target));
-        }
-      }
-      for (int r = 0; r < count_of_ranks; ++r) {
-        ASSERT_EQ(outcomes[static_cast<std::size_t>(r)], Outcome::finished) << "rank " << r;
-        ASSERT_EQ(ranks.output(r), ranks.expected(r)) << "rank " << r;
+    const Shape shape{row.collective, count_of_ranks, 0,
+                      row.collective == Collective::barrier ? 0 : 2, false};
+    const auto parameters = algorithm::default_parameters(row, shape);
+    if (!algorithm::why_illegal(row, shape, parameters).empty()) continue;
+    SCOPED_TRACE(std::string(schedule::collective_name(row.collective)) + " " +
+                 std::string(row.name));
+    Ranks ranks(build_set(row, shape));
+    for (int r = 0; r < count_of_ranks; ++r) looking += ranks.program(r).looks_ahead ? 1 : 0;
+    base::Prng prng(static_cast<std::uint64_t>(count_of_ranks));
+    std::vector<Outcome> outcomes(static_cast<std::size_t>(count_of_ranks), Outcome::blocked);
+    for (int r = 0; r < count_of_ranks; ++r) outcomes[static_cast<std::size_t>(r)] = ranks.run(r);
+    Courier& courier = ranks.courier();
+    while (!courier.kept.empty()) {
+      const std::size_t next = prng.below(courier.kept.size());
+      const auto target = static_cast<std::size_t>(courier.kept[next].target);
+      courier.deliver(next);
+      if (outcomes[target] == Outcome::blocked) {
+        outcomes[target] = ranks.run(static_cast<int>(target));
       }
     }
+    for (int r = 0; r < count_of_ranks; ++r) {
+      ASSERT_EQ(outcomes[static_cast<std::size_t>(r)], Outcome::finished) << "rank " << r;
+      ASSERT_EQ(ranks.output(r), ranks.expected(r)) << "rank " << r;
+    }
   }
-  EXPECT_GT(looking, 100);
+  EXPECT_GT(looking, 10 * count_of_ranks) << "of the ranks of all rows";
 }
+
+INSTANTIATE_TEST_SUITE_P(Ranks, LookAheadOf, testing::Values(5, 8, 70),
+                         [](const auto& value) { return "P" + std::to_string(value.param); });
 
 }  // namespace
 }  // namespace unisono::engine::look_ahead_test

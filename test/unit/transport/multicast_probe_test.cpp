@@ -13,7 +13,7 @@
 
 #include "base/clock.hpp"
 #include "base/prng.hpp"
-#include "datagrams_conformance.hpp"
+#include "datagram_exchange.hpp"
 #include "udp_world.hpp"
 
 namespace unisono::transport::multicast_probe_test {

@@ -29,7 +29,10 @@ using Bytes = std::vector<std::byte>;
 Bytes random_bytes(std::size_t count, std::uint64_t seed) {
   base::Prng prng(seed);
   Bytes bytes(count);
-  for (auto& byte : bytes) byte = static_cast<std::byte>(prng.next());
+  for (std::size_t at = 0; at < count; at += 8) {  // whole words: some tests take 20 MB
+    const std::uint64_t word = prng.next();
+    std::memcpy(bytes.data() + at, &word, std::min<std::size_t>(8, count - at));
+  }
   return bytes;
 }
 
