@@ -200,6 +200,7 @@ def document(measured, arguments):
         "tool": "nic/compare.py",
         "hogs": arguments.hogs,
         "apart_us": arguments.apart,
+        "at_once": arguments.at_once,
         "results": [
             {
                 "collective": collective,
@@ -242,6 +243,8 @@ def parse_arguments():
     add("--integers", type=int, default=0, help="the same of so many int64")
     add("--apart", type=int, default=0, metavar="US",
         help="microseconds between calls, and between the last rank and the others; default: 0")
+    add("--at-once", type=int, default=1, metavar="N",
+        help="start N allreduces and then wait for all; times are of one of them; default: 1")
     add("--hogs", action="store_true", help="beside a busy loop on each core")
     add("--quiet", type=float, default=0,
         help="before each run wait up to so many seconds for a quiet machine")
@@ -263,6 +266,10 @@ def parse_arguments():
         parser.error("either --doubles or --integers")
     if set(arguments.collectives) & set(OF_OWN) and set(arguments.only) & {"tcp", *PEERS}:
         parser.error(f"{','.join(OF_OWN)}: for --only {','.join(SPLITS)},udp")
+    if arguments.at_once < 1:
+        parser.error("--at-once must be at least 1")
+    if arguments.at_once > 1 and set(arguments.only) & {"tcp", *PEERS}:
+        parser.error(f"--at-once: for --only {','.join(SPLITS)},udp")
     if arguments.hogs and arguments.quiet > 0:
         parser.error("--quiet waits for what --hogs prevents")
     for option, given, known in [

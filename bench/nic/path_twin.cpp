@@ -9,8 +9,10 @@
 //
 //   path_twin --path api|tcp --collectives barrier,allreduce,reduce,broadcast,allgather
 //             [--operations 20000] [--doubles 175 | --integers 175] [--apart-us 200] [--late-us
-//             5000]
+//             5000] [--at-once 4]
 //
+// With --at-once N each call of the C API starts N allreduces and then waits for all. The times are
+// for one of them.
 // api: the C API, whose settings say by which way (UNISONO_NIC). tcp: a binomial tree of processes
 // on TCP connections that sleep in recv, for a yardstick without anybody's library.
 #include <arpa/inet.h>
@@ -91,11 +93,25 @@ class Path {
 
 class ByApi final : public Path {
  public:
-  ByApi(const Job& job, std::size_t count, unisono_type_t type)
-      : job_(job), count_(static_cast<std::int64_t>(count)), type_(type) {}
+  ByApi(const Job& job, std::size_t count, unisono_type_t type, std::size_t at_once)
+      : job_(job),
+        count_(static_cast<std::int64_t>(count)),
+        type_(type),
+        requests_(at_once),
+        others_(at_once, std::vector<std::uint64_t>(count)) {}
   void barrier() override { expect(unisono_barrier(job_.world), "barrier"); }
   void allreduce(const void* input, void* output) override {
-    expect(unisono_allreduce(input, output, count_, type_, UNISONO_SUM, job_.world), "allreduce");
+    if (requests_.size() == 1) {
+      expect(unisono_allreduce(input, output, count_, type_, UNISONO_SUM, job_.world), "allreduce");
+      return;
+    }
+    for (std::size_t i = 0; i < requests_.size(); ++i) {
+      void* const result = i == 0 ? output : others_[i].data();
+      expect(unisono_allreduce_start(input, result, count_, type_, UNISONO_SUM, job_.world,
+                                     &requests_[i]),
+             "allreduce_start");
+    }
+    for (unisono_request_t& request : requests_) expect(unisono_wait(&request), "wait");
   }
   void reduce(const void* input, void* output, int root) override {
     expect(unisono_reduce(input, output, count_, type_, UNISONO_SUM, root, job_.world), "reduce");
@@ -111,6 +127,8 @@ class ByApi final : public Path {
   const Job& job_;
   std::int64_t count_;
   unisono_type_t type_;
+  std::vector<unisono_request_t> requests_;         // of allreduces at once
+  std::vector<std::vector<std::uint64_t>> others_;  // their results, but of the first
 };
 
 // Up and down one binomial tree.
@@ -192,11 +210,12 @@ class ByTcp final : public Path {
 struct Vector {
   std::size_t count = kElements;
   unisono_type_t type = UNISONO_FLOAT32;
+  std::size_t at_once = 1;
 };
 
 std::unique_ptr<Path> open_path(const std::string& name, const Job& job, const Vector& vector) {
   if (name == "tcp") return std::make_unique<ByTcp>(job);
-  return std::make_unique<ByApi>(job, vector.count, vector.type);
+  return std::make_unique<ByApi>(job, vector.count, vector.type, vector.at_once);
 }
 
 // The value that a rank contributes to an operation; it differs between operations, so mixed-up
@@ -344,7 +363,7 @@ void take_latest(std::vector<std::int64_t>& times_ns, const Job& job) {
 
 template <class T>
 Cell measure(Path& path, const Job& job, std::size_t elements, const std::string& collective,
-             int operations, const Pauses& pauses) {
+             int operations, const Pauses& pauses, std::int64_t at_once) {
   const bool is_broadcast = collective == "broadcast";
   const bool gathers = collective == "allgather";
   std::vector<std::int64_t> called_ns;
@@ -382,25 +401,30 @@ Cell measure(Path& path, const Job& job, std::size_t elements, const std::string
     times_ns.push_back(end_ns);
   }
   const Usage after = usage_now();
-  const CallCpu::OfCall of_call = cpu.mean(job, operations);
+  CallCpu::OfCall of_call = cpu.mean(job, operations);
+  of_call.caller_us /= static_cast<double>(at_once);
+  of_call.others_us /= static_cast<double>(at_once);
   if (pauses.late_us > 0) {
     take_latest(called_ns, job);
     take_latest(times_ns, job);
   }
   std::ranges::transform(times_ns, called_ns, times_ns.begin(), std::minus());
+  for (std::int64_t& each : times_ns) each /= at_once;
   return {std::move(times_ns), usage_of_waiters(job, before, after, operations), of_call};
 }
 
 Cell measure(Path& path, const Job& job, const Vector& vector, const std::string& collective,
              int operations, const Pauses& pauses) {
   const std::size_t count = vector.count;
+  const auto at_once =
+      collective == "allreduce" ? static_cast<std::int64_t>(vector.at_once) : std::int64_t{1};
   if (vector.type == UNISONO_FLOAT64) {
-    return measure<double>(path, job, count, collective, operations, pauses);
+    return measure<double>(path, job, count, collective, operations, pauses, at_once);
   }
   if (vector.type == UNISONO_INT64) {
-    return measure<std::int64_t>(path, job, count, collective, operations, pauses);
+    return measure<std::int64_t>(path, job, count, collective, operations, pauses, at_once);
   }
-  return measure<float>(path, job, count, collective, operations, pauses);
+  return measure<float>(path, job, count, collective, operations, pauses, at_once);
 }
 
 }  // namespace
@@ -422,12 +446,16 @@ int main(int count, char** arguments) {
   app.add_option("--integers", integers);
   app.add_option("--apart-us", pauses.apart_us);
   app.add_option("--late-us", pauses.late_us);
+  std::size_t at_once = 1;
+  app.add_option("--at-once", at_once)->check(CLI::Range(1, 64));
   CLI11_PARSE(app, count, arguments);
   if (doubles > 0 && integers > 0) die("either --doubles or --integers");
+  if (at_once > 1 && name == "tcp") die("--at-once is for the C API");
   if (doubles + integers > 0 && name == "tcp") die("--doubles and --integers are for the C API");
   Vector vector;
   if (doubles > 0) vector = {doubles, UNISONO_FLOAT64};
   if (integers > 0) vector = {integers, UNISONO_INT64};
+  vector.at_once = at_once;
   Job job;
   expect(unisono_init(&job.world), "init");
   expect(unisono_comm_rank(job.world, &job.rank), "rank");

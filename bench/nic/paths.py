@@ -54,8 +54,9 @@ class OwnPath:
         self.is_nic = name in SPLITS
         self.doubles = options.doubles
         self.integers = options.integers
-        if (self.doubles or self.integers) and name == "tcp":
-            raise Missing("it adds two float32")
+        self.at_once = getattr(options, "at_once", 1)
+        if (self.doubles or self.integers or self.at_once > 1) and name == "tcp":
+            raise Missing("it adds two float32, once")
         self.twin = options.unisono.resolve().parent.parent / "bench" / "path_twin"
         self.unisono = options.unisono.resolve()
         self.daemon = options.unisono.resolve().parent / "unisonod"
@@ -68,6 +69,7 @@ class OwnPath:
         words += ["--collectives", ",".join(work.collectives), "--operations", work.operations]
         words += ["--doubles", self.doubles, "--integers", self.integers]
         words += ["--apart-us", work.apart_us, "--late-us", work.late_us]
+        words += ["--at-once", self.at_once]
         job = unisono_job(host_set, in_a_row(shape.hosts, shape.per_host), words, program=self.twin)
         return self.with_settings(host_set, job)
 

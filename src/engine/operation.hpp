@@ -12,6 +12,7 @@
 namespace unisono::engine {
 
 class Engine;
+class NicFlight;
 
 // State of the NIC engine.
 struct NicOperation {
@@ -19,7 +20,9 @@ struct NicOperation {
   const void* input = nullptr;
   void* output = nullptr;
   std::uint32_t history = 1;       // Launch::history
-  bool is_posted = false;          // this rank's contribution is in the NIC path
+  std::uint64_t number = 0;        // among the communicator's operations in the NIC path
+  NicFlight* flight = nullptr;     // once this rank's contribution is in the NIC path
+  bool is_armed = false;           // the program will wake this rank
   bool has_looked = false;         // a step has looked for the result
   std::int64_t examined_ns = 0;    // the last thorough look
   std::int64_t nap_ns = 0;         // length of the next sleep; 0: the rank has not slept for it

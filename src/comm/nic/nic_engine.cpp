@@ -38,7 +38,8 @@ NicEngine::NicEngine(const Members& members, const Segment& segment, OperationQu
       failures_(failures),
       contention_(members.job().cores().contention()),
       path_(std::move(path)),
-      peers_(members, segment, *path_) {}
+      peers_(members, segment, *path_),
+      started_(path_->completed) {}
 
 NicEngine::~NicEngine() = default;
 
@@ -46,61 +47,87 @@ void NicEngine::start(Operation& operation, const plan::Plan& plan, const engine
   operation.nic = {.call = *plan.nic, .input = launch.input, .output = launch.output};
   operation.nic.call.combine |= launch.history << UNISONO_NIC_COMBINE_BITS;
   operation.nic.history = launch.history;
+  operation.nic.number = started_++;
   waiting_.push_back(&operation);
-  if (waiting_.size() == 1) post(operation);
+  post();
 }
 
-// False: error_ says why.
-bool NicEngine::post(Operation& operation) {
-  posted_calls_ = operation.index + 1;
-  posted_history_ = operation.nic.history;
-  operation.nic.is_posted = true;
-  const base::Status posted =
-      path_->group->start(operation.nic.call, operation.nic.input, operation.nic.output);
-  if (!posted) error_ = posted.error();
-  return posted.ok();
+// Posts what the group has room for. The first operation always has room. So all ranks can go on to
+// an operation that any of them has posted.
+void NicEngine::post() {
+  for (Operation* const operation : waiting_) {
+    engine::NicOperation& own = operation->nic;
+    if (own.flight != nullptr) continue;
+    if (error_ || !path_->group->may_start(own.call)) return;
+    const auto flight = path_->group->start(own.call, own.input, own.output);
+    if (!flight) {
+      fail(*operation, flight.error());
+      return;
+    }
+    own.flight = *flight;
+  }
 }
 
 Outcome NicEngine::step(Operation& operation) {
-  if (&operation != current()) return Outcome::blocked;
-  if (error_) return fail(operation, *error_);
+  if (error_ && operation.index >= error_from_) return Outcome::failed;
   engine::NicOperation& own = operation.nic;
-  const int looks = std::exchange(own.has_looked, true) ? kLooks : kFirstLooks;
-  const bool took_turns = looks == kLooks && own.nap_ns == 0;
+  if (own.flight == nullptr) {
+    post();
+    if (own.flight == nullptr) return error_ ? Outcome::failed : Outcome::blocked;
+  }
+  const bool is_first = &operation == current();
+  const int patient = std::exchange(own.has_looked, true) ? kLooks : kFirstLooks;
+  const int looks = is_first ? patient : 1;
+  const bool took_turns = patient == kLooks && own.nap_ns == 0;
   for (int i = 0; i < looks; ++i) {
-    const auto done = path_->group->poll();
+    const auto done = path_->group->poll(*own.flight);
     if (!done) return fail(operation, done.error());
     if (!*done) continue;
-    if (took_turns) contention_.saw_result(path_->group->done_ns(), base::now_ns());
+    if (is_first && took_turns) contention_.saw_result(own.flight->done_ns(), base::now_ns());
     return finish(operation);
   }
-  if (own.examined_ns != 0 && path_->group->is_gathering()) publish_given(own);
+  if (is_first && own.examined_ns != 0 && own.flight->is_gathering()) publish_given(own);
   return Outcome::blocked;
 }
 
 // Other hosts may have seen how many pieces of an allgather this one had given. They must not take
 // what it gives later to be lost because they know too few.
 void NicEngine::publish_given(engine::NicOperation& own) {
-  if (own.said_given == path_->group->given()) return;
-  own.said_given = path_->group->given();
+  if (own.said_given == own.flight->given()) return;
+  own.said_given = own.flight->given();
   publish();
 }
 
 Outcome NicEngine::finish(Operation& operation) {
-  if (const base::Status taken = path_->group->take(); !taken) {
+  if (const base::Status taken = path_->group->take(*operation.nic.flight); !taken) {
     return fail(operation, taken.error());
   }
-  ++path_->completed;
-  if (std::exchange(is_armed_, false)) path_->group->disarm();
-  waiting_.pop_front();
-  if (Operation* const next = current()) post(*next);
+  disarm(operation);
+  std::erase(waiting_, &operation);
+  count_completed();
+  post();
   publish();
   return Outcome::finished;
 }
 
+// Others take the number to mean that all operations before it are done.
+void NicEngine::count_completed() {
+  path_->completed = waiting_.empty() ? started_ : waiting_.front()->nic.number;
+}
+
+// True if it was armed.
+bool NicEngine::disarm(Operation& operation) {
+  if (!std::exchange(operation.nic.is_armed, false)) return false;
+  operation.nic.flight->disarm();
+  return true;
+}
+
 Outcome NicEngine::fail(const Operation& operation, const Error& why) {
+  if (error_ && error_from_ <= operation.index) return Outcome::failed;
+  error_from_ = operation.index;
   if (why.code == Code::mismatch) {
-    const auto other = path_->group->mismatching_rank();
+    const auto& flight = operation.nic.flight;
+    const auto other = flight != nullptr ? flight->mismatching_rank() : std::nullopt;
     error_ = difference(operation, other ? path_->rank_of(*other) : -1);
   } else {
     error_ = Error{why.code, fmt::format("{} ends at {}: {}", describe(operation),
@@ -114,11 +141,13 @@ Error NicEngine::error(const Operation& operation) const {
   return *error_;
 }
 
-// A failure may be reported in the middle of an operation, which then makes no more requests.
+// A failure may be reported in the middle of an operation, which then makes no more requests. All
+// later operations are cancelled as well.
 void NicEngine::cancel(Operation& operation) {
-  if (&operation == current() && std::exchange(is_armed_, false)) path_->group->disarm();
-  std::erase(waiting_, &operation);
-  if (!operation.nic.is_posted) return;
+  disarm(operation);
+  if (std::erase(waiting_, &operation) == 0) return;
+  started_ = std::min(started_, operation.nic.number);
+  if (operation.nic.flight == nullptr || !waiting_.empty()) return;
   NicProgress own = progress();
   own.ended = true;
   peers_.publish(own);
@@ -145,11 +174,13 @@ bool NicEngine::completed_by(const Operation& operation, int rank) const {
   return false;
 }
 
+// A rank's progress word says no more than whether it has called the first operation.
 engine::Stall NicEngine::describe_stall(const Operation& operation) const {
   engine::Stall stall;
+  const Operation& first = waiting_.empty() ? operation : *waiting_.front();
   for (const NicPath::Neighbour& next : path_->neighbours) {
     const auto other = peers_.of(next);
-    if (next.here && other && has_fewer_calls(*other, operation.index + 1)) {
+    if (next.here && other && has_fewer_calls(*other, first.index + 1)) {
       stall.not_called.push_back(next.rank);
     }
   }
@@ -162,14 +193,23 @@ bool NicEngine::sleeps_at_once(std::int64_t now_ns) const {
 
 // If other programs compute on the core, a rank sleeps at once and until it is woken. It would not
 // get a yielded core back soon. Otherwise it polls with short sleeps for a while. With more ranks
-// than cores, each wake-up costs the others more than those sleeps.
+// than cores, each wake-up costs the others more than those sleeps. The first operation decides. If
+// it is to wake the rank, others with the same descriptor may do so as well.
 engine::SleepTarget NicEngine::prepare_sleep(Operation& operation, std::int64_t limit_ns) {
-  if (&operation != current()) return {.limit_ns = limit_ns};
-  engine::NicGroup& group = *path_->group;
-  std::int64_t& nap_ns = operation.nic.nap_ns;
+  const Operation* const first = current();
+  engine::NicOperation& own = operation.nic;
+  if (&operation != first) {
+    if (first == nullptr || !first->nic.is_armed || own.flight == nullptr ||
+        own.flight->wake_descriptor() != first->nic.flight->wake_descriptor()) {
+      return {.limit_ns = limit_ns};
+    }
+    own.is_armed = true;
+    return {.limit_ns = own.flight->arm() ? limit_ns : 0};
+  }
+  std::int64_t& nap_ns = own.nap_ns;
   const bool at_once = sleeps_at_once(base::now_ns());
   if (nap_ns == 0) nap_ns = at_once ? kFirstSleep : kFirstNapNs;
-  if (nap_ns < kLongestNapNs || !group.is_woken()) {
+  if (nap_ns < kLongestNapNs || !path_->group->is_woken() || own.flight == nullptr) {
     nap_ns = std::min(nap_ns, kLongestNapNs);
     return {.limit_ns = std::min(limit_ns, nap_ns)};
   }
@@ -177,19 +217,20 @@ engine::SleepTarget NicEngine::prepare_sleep(Operation& operation, std::int64_t 
       members_.job().cores().wait_policy().short_slices != wait::ShortSlices::never;
   if (at_once && may_ask) wait::ask_for_short_slices();
   nap_ns = std::max(nap_ns, kFirstSleep);
-  is_armed_ = true;
-  if (!group.arm()) return {.limit_ns = 0};  // the result is there
-  return {.limit_ns = std::min(limit_ns, nap_ns), .descriptor = group.wake_descriptor()};
+  own.is_armed = true;
+  if (!own.flight->arm()) return {.limit_ns = 0};  // the result is there
+  return {.limit_ns = std::min(limit_ns, nap_ns), .descriptor = own.flight->wake_descriptor()};
 }
 
 void NicEngine::after_sleep(Operation& operation, bool was_woken) {
   std::int64_t& nap_ns = operation.nic.nap_ns;
-  if (!std::exchange(is_armed_, false)) {
+  const bool was_armed = disarm(operation);
+  if (&operation != current()) return;
+  if (!was_armed) {
     if (nap_ns <= kLongestNapNs) nap_ns *= 2;
-    return;
+  } else if (!was_woken) {
+    nap_ns = std::min(2 * nap_ns, kLongestSleep);
   }
-  path_->group->disarm();
-  if (!was_woken) nap_ns = std::min(2 * nap_ns, kLongestSleep);
 }
 
 void NicEngine::examine() {
@@ -233,7 +274,7 @@ void NicEngine::await_silence() {
   const auto await = [this](int rank) {
     members_.job().network()->awaits(members_.job_rank(rank));
   };
-  if (!path_->group->is_gathering()) {
+  if (!path_->group->oldest().is_gathering()) {
     std::ranges::for_each(path_->awaited, await);
     return;
   }
@@ -287,10 +328,9 @@ bool NicEngine::examine_members() {
 // otherwise for its children.
 bool NicEngine::is_owed_by(const NicPath::Neighbour& next, const NicProgress& own,
                            const std::optional<NicProgress>& other) const {
-  if (path_->group->is_gathering()) {
-    return other && has_given_piece(own, *other, path_->group->finished());
-  }
-  const std::uint32_t lacking = path_->group->lacking();
+  const engine::NicFlight& flight = path_->group->oldest();
+  if (flight.is_gathering()) return other && has_given_piece(own, *other, flight.finished());
+  const std::uint32_t lacking = flight.lacking();
   for (int tree = 0; lacking >> tree != 0; ++tree) {
     const std::uint32_t bit = lacking & std::uint32_t{1} << tree;
     const bool given = (own.given & bit) != 0;
@@ -304,7 +344,8 @@ bool NicEngine::is_owed_by(const NicPath::Neighbour& next, const NicProgress& ow
 // host; its other ranks wait for ranks of their host only.
 void NicEngine::examine_standings(Operation& operation) {
   const NicProgress own = progress();
-  bool owed = path_->group->leads() && path_->group->is_host_complete();
+  const engine::NicFlight& flight = path_->group->oldest();
+  bool owed = path_->group->leads() && flight.is_host_complete();
   for (const auto& next : path_->neighbours) {
     if (!path_->may_wait_for(next)) continue;
     const auto other = peers_.of(next);
@@ -319,8 +360,8 @@ void NicEngine::examine_standings(Operation& operation) {
   }
   const std::int64_t now = base::now_ns();
   std::int64_t& owed_since_ns = operation.nic.owed_since_ns;
-  const std::uint32_t before = std::exchange(operation.nic.owed_piece, path_->group->finished());
-  if (!owed || before != path_->group->finished()) owed_since_ns = 0;
+  const std::uint32_t before = std::exchange(operation.nic.owed_piece, flight.finished());
+  if (!owed || before != flight.finished()) owed_since_ns = 0;
   if (owed && owed_since_ns == 0) owed_since_ns = now;
   const std::int64_t limit = job::SilenceLimits::of(members_.job().settings()).lost_ns;
   if (!owed || now - owed_since_ns < limit) return;
@@ -333,14 +374,20 @@ void NicEngine::examine_standings(Operation& operation) {
       operation.index);
 }
 
-// While an operation is posted, the progress word describes it, whatever the rank has called since.
+// While operations are posted, the progress word describes the first, whatever the rank has called
+// since.
 NicProgress NicEngine::progress() const {
-  const bool is_posted = !waiting_.empty();
-  return {.history = is_posted ? posted_history_ : queue_.history(),
-          .calls = nic_calls(is_posted ? posted_calls_ : queue_.next_index()),
-          .completed = nic_completed(path_->completed),
-          .given = path_->group->given(),
-          .ended = failures_.has_failed()};
+  const Operation* const first = current();
+  NicProgress own = {.history = queue_.history(),
+                     .calls = nic_calls(queue_.next_index()),
+                     .completed = nic_completed(path_->completed),
+                     .ended = failures_.has_failed()};
+  if (first == nullptr) return own;
+  own.history = first->nic.history;
+  own.calls = nic_calls(first->index + 1);
+  if (first->nic.flight != nullptr) own.given = first->nic.flight->given();
+  own.ended = failures_.has_failed_by(first->index);
+  return own;
 }
 
 // Whether no neighbour may still ask this rank for the last result, and no requested packet is

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// NicEngine: the engine of a communicator with a NIC path. It posts one operation at a time, in the
-// order of starts: the next one when the one before has ended. In the normal case, ranks exchange
-// no progress. When an operation takes long, the engine looks for the reason: lost packets, a
-// member that has made a different call or is gone, a daemon that has ended. One thread at a time.
+// NicEngine: the engine of a communicator with a NIC path. It posts operations in the order of
+// their starts, as many as its group has room for (nic_group.hpp). They end in any order. In the
+// normal case, ranks exchange no progress. When the first of them takes long, the engine looks for
+// the reason: lost packets, a member that has made a different call or is gone, a daemon that has
+// ended. One thread at a time.
 #pragma once
 
 #include <deque>
@@ -38,8 +39,8 @@ class NicEngine final : public engine::Engine {
   engine::SleepTarget prepare_sleep(engine::Operation& operation, std::int64_t limit_ns) override;
   void after_sleep(engine::Operation& operation, bool was_woken) override;
 
-  // While an operation takes long: requests packets that may be lost, and now and then looks for
-  // the reason why it does not end.
+  // While the first operation takes long: requests packets that may be lost, and now and then looks
+  // for the reason why it does not end.
   void examine();
   // A member is gone: fails the operation that needs it. True if that is done, or is in progress.
   bool examine_members();
@@ -50,10 +51,12 @@ class NicEngine final : public engine::Engine {
   void leave();
 
  private:
-  bool post(engine::Operation& operation);
+  void post();
   engine::Outcome finish(engine::Operation& operation);
   void publish_given(engine::NicOperation& own);
   engine::Outcome fail(const engine::Operation& operation, const base::Error& why);
+  void count_completed();
+  bool disarm(engine::Operation& operation);
   base::Error difference(const engine::Operation& operation, int other) const;
   engine::Operation* current() const { return waiting_.empty() ? nullptr : waiting_.front(); }
   NicProgress progress() const;
@@ -70,11 +73,10 @@ class NicEngine final : public engine::Engine {
   wait::CoreContention& contention_;
   const std::unique_ptr<NicPath> path_;
   NicPeers peers_;
-  std::deque<engine::Operation*> waiting_;  // in the order of their starts
-  std::uint64_t posted_calls_ = 0;          // calls of this rank up to the posted one
-  std::uint32_t posted_history_ = 1;
-  std::optional<base::Error> error_;  // error of the current operation
-  bool is_armed_ = false;             // the program will wake this rank
+  std::deque<engine::Operation*> waiting_;  // in the order of their starts; the first is posted
+  std::uint64_t started_ = 0;               // operations in the NIC path that were not cancelled
+  std::optional<base::Error> error_;        // of the first operation that failed, and ...
+  std::uint64_t error_from_ = 0;            // ... its index
 };
 
 }  // namespace unisono::comm

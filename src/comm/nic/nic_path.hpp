@@ -20,7 +20,7 @@ namespace unisono::comm {
 struct NicProgress {
   std::uint32_t history = 1;    // digest of all its calls so far, in both paths; 24 bits
   std::uint64_t calls = 0;      // so many; 18 bits
-  std::uint64_t completed = 0;  // operations in the NIC path; 17 bits
+  std::uint64_t completed = 0;  // operations in the NIC path, without a gap; 17 bits
   // Bit t: on tree t it has sent the contribution of its subtree to its parent; 4 bits. In an
   // allgather: how many pieces of its host's block it has sent, cut to 4 bits.
   std::uint32_t given = 0;
@@ -69,24 +69,27 @@ struct NicPath {
     return hosts.members(rank.host)[static_cast<std::size_t>(rank.place)];
   }
 
-  // Whether the current operation may wait for that rank. It waits for ranks on this host. In an
-  // allgather it also waits for hosts whose block is missing, otherwise for neighbours in the tree.
+  // Whether the first operation that is not done may wait for that rank. It waits for ranks on this
+  // host. In an allgather it also waits for hosts whose block is missing, otherwise for neighbours
+  // in the tree.
   bool may_wait_for(const Neighbour& next) const {
     if (next.here) return true;
-    if (!group->is_gathering()) return (next.above | next.below) != 0;
-    return (group->missing() >> hosts.of(next.rank) & 1) != 0;
+    const engine::NicFlight& flight = group->oldest();
+    if (!flight.is_gathering()) return (next.above | next.below) != 0;
+    return (flight.missing() >> hosts.of(next.rank) & 1) != 0;
   }
   // Whether that rank may still request something when this rank has the last result. Blocks are
-  // requested from the rank that sends them.
+  // requested from the rank that sends them. The other rank may lack those of an allgather that was
+  // in flight with the last operation.
   bool may_be_asked_by(const Neighbour& next) const {
-    return next.below != 0 || (group->is_gathering() && !next.here);
+    return next.below != 0 || (group->has_gathered_lately() && !next.here);
   }
 
   // Whether that one leaves later than this rank, which it must be able to answer. This rank leads
   // its host.
   bool stays_for(int rank) const {
     return std::ranges::any_of(neighbours, [&](const auto& next) {
-      return next.rank == rank && !next.here && (next.above != 0 || group->is_gathering());
+      return next.rank == rank && !next.here && (next.above != 0 || group->oldest().is_gathering());
     });
   }
 
@@ -95,8 +98,8 @@ struct NicPath {
   const std::uint64_t first_asked;  // before the first request
   const topology::HostMap hosts;
   std::vector<Neighbour> neighbours;
-  std::vector<int> awaited;  // for leaders, in the trees: all ranks of the hosts above and below
-  std::uint64_t completed = 0;
+  std::vector<int> awaited;     // for leaders, in the trees: all ranks of the hosts above and below
+  std::uint64_t completed = 0;  // operations before the first that is not done
   nic::Preferences preferences;  // of the first host, so that all ranks decide alike
 
  private:

@@ -4,10 +4,11 @@
 // arrives at a counter. The last one combines them along the tree of the algorithm `two-level`, so
 // the bits of the sum do not depend on which rank that was.
 //
-// Operations follow one another: a rank contributes to the next one when it has the result of this
-// one. The result includes the host's sum, so all have arrived here, and no rank reads the buffers
-// any more. So one buffer for each rank is enough, and one counter that only grows. Data path: no
-// allocation, no lock. One thread of each rank.
+// Operations of an object follow one another: a rank contributes to the next one when it has the
+// result of this one. The result includes the host's sum, so all have arrived here, and no rank
+// reads the buffers any more. So one buffer for each rank is enough, and one counter that only
+// grows. A group has an object for each operation in flight, and the ranks of the host use them by
+// turns. Data path: no allocation, no lock. One thread of each rank.
 #pragma once
 
 #include <atomic>

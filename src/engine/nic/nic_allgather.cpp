@@ -21,6 +21,8 @@ namespace {
 
 using base::Status;
 
+// Allgathers with joined blocks in flight. Their group has 64 blocks for each of twice as many.
+constexpr std::uint32_t kJoinedInFlight = 2;
 constexpr std::size_t kWord = sizeof(std::uint64_t);  // the shortest block that is not empty
 
 schedule::Shape any_length(int ranks) {
@@ -44,10 +46,10 @@ base::Result<unisono_nic_row> singly_row(int rank, nic::GroupAddresses group) {
   return nic::make_row(routes, group);
 }
 
-// One operation at a time: joined blocks are never longer than a packet.
+// Joined blocks are never longer than a packet, so an allgather is one operation.
 base::Result<unisono_nic_row> joined_row(int rank, nic::GroupAddresses group) {
   group.id.communicator = group_number(group.id.communicator, NicWay::joined);
-  group.depth = 1;
+  group.depth = kJoinedInFlight;
   UNISONO_ASSIGN(const auto schedule, build("bruck", rank, static_cast<int>(group.ranks.size())));
   UNISONO_ASSIGN(const nic::Doubling doubling, nic::lower_doubling(schedule));
   return nic::make_row(doubling, group);
@@ -89,47 +91,71 @@ base::Result<std::unique_ptr<NicAllgather>> NicAllgather::join(nic::ServiceClien
       new NicAllgather(std::move(one_by_one), std::move(by_doubling), costs));
 }
 
-Status NicAllgather::start(std::span<const std::byte> block, std::span<std::byte> result,
-                           std::uint32_t mark) {
-  delay_.restart();
-  const bool joins =
-      joined_ != nullptr && select::nic_joins_blocks(costs_, singly_->port->ranks(), block.size());
-  way_ = joins ? joined_.get() : singly_.get();
-  way_->segments.begin(block, result, mark);
-  const auto given = poll();
-  return given.ok() ? base::success() : Status(given.error());
+NicAllgather::Way::Way(std::unique_ptr<nic::Membership> membership,
+                       std::unique_ptr<nic::WakeRing> ring,
+                       std::unique_ptr<nic::AllgatherPort> opened, const Rank& rank)
+    : member(std::move(membership)),
+      wakes(std::move(ring)),
+      port(std::move(opened)),
+      together(blocks_of_host(rank)) {
+  for (auto& each : segments) each.emplace(*port, rank.ranks, rank.place, together.get());
 }
 
-// While a rank of this host has not given its part, nothing is lost.
+NicAllgather::Way& NicAllgather::way_of(std::size_t block_bytes) const {
+  const bool joins =
+      joined_ != nullptr && select::nic_joins_blocks(costs_, singly_->port->ranks(), block_bytes);
+  return joins ? *joined_ : *singly_;
+}
+
 Status NicAllgather::repair() {
-  if (!is_host_complete()) return base::success();
-  UNISONO_ASSIGN(const int asked, way_->port->repair(base::now_ns(), delay_.ns()));
+  int asked = 0;
+  for (Way* const way : {singly_.get(), joined_.get()}) {
+    if (way == nullptr) continue;
+    UNISONO_ASSIGN(const int of_way, way->port->repair(base::now_ns(), delay_.ns()));
+    asked += of_way;
+  }
   if (asked != 0) delay_.lengthen();
   return base::success();
 }
 
-std::uint64_t NicAllgather::missing() const {
-  return (~std::uint64_t{0} >> (64 - way_->port->ranks())) & ~way_->segments.arrived();
+bool NicGathering::has_room(std::size_t block_bytes) const {
+  const nic::AllgatherSegments* const last = calls_.way_of(block_bytes).last;
+  return last == nullptr || last->has_posted();
 }
 
-bool NicAllgather::arm() {
-  armed_ = way_->segments.last_awaited();
+Status NicGathering::start(std::uint64_t number, std::span<const std::byte> block,
+                           std::span<std::byte> result, std::uint32_t mark) {
+  calls_.delay_.restart();
+  way_ = &calls_.way_of(block.size());
+  segments_ = &*way_->segments[number % nic::kInFlightMax];
+  way_->last = segments_;
+  segments_->begin(block, result, mark, number);
+  const auto given = poll();
+  return given.ok() ? base::success() : Status(given.error());
+}
+
+std::uint64_t NicGathering::missing() const {
+  return (~std::uint64_t{0} >> (64 - way_->port->ranks())) & ~segments_->arrived();
+}
+
+bool NicGathering::arm() {
+  armed_ = segments_->last_awaited();
   return way_->port->arm(*way_->wakes, armed_);
 }
 
-void NicAllgather::sleep(std::int64_t limit_ns) {
+void NicGathering::sleep(std::int64_t limit_ns) {
   if (arm()) way_->wakes->sleep(limit_ns);
   disarm();
 }
 
-std::string NicAllgather::describe() const {
+std::string NicGathering::describe() const {
   std::string text = fmt::format("an allgather on host {} ", way_->port->rank());
   if (!is_host_complete()) return text + "waits for other ranks of this host";
   text += "lacks the blocks of hosts";
   for (int host = 0; host < way_->port->ranks(); ++host) {
     if ((missing() >> host & 1) != 0) text += fmt::format(" {}", host);
   }
-  if (way_ == joined_.get()) text += ", which may wait for each other";
+  if (way_ == calls_.joined_.get()) text += ", which may wait for each other";
   return text;
 }
 

@@ -2,14 +2,17 @@
 // NicAllgather: a rank's part in the allgathers of a group of hosts in the NIC path. Blocks have
 // any length, the same at all ranks. The ranks of a host write theirs side by side, and these go
 // into the network as one block. Hosts' blocks go singly, by multicast or from host to host. Short
-// ones of many hosts with one rank each are joined to messages of doubling size. One allgather at a
-// time: start(), poll() until it returns true, and repair() now and then meanwhile. After an error
-// it is unusable. One thread at a time.
+// ones of many hosts with one rank each are joined to messages of doubling size. Several allgathers
+// may be in flight, each a NicGathering: start(), poll() until it returns true, and
+// NicAllgather::repair() now and then meanwhile. After an error all are unusable. One thread at a
+// time.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -18,6 +21,7 @@
 #include "nic/lowering/row.hpp"
 #include "nic/port/allgather_segments.hpp"
 #include "nic/port/host_blocks.hpp"
+#include "nic/port/vector_limit.hpp"
 #include "nic/service/client.hpp"
 #include "select/nic/pays.hpp"
 #include "topology/host_map.hpp"
@@ -43,51 +47,24 @@ class NicAllgather {
                                                           const Rank& rank,
                                                           const select::NicBlockCosts& costs);
 
-  // Posts the block, or as much of it as may be in flight at once. The mark distinguishes calls
-  // that should be the same at all ranks. `result` has room for the blocks of all ranks, one after
-  // another; the block may lie in its own place there. Both must stay until poll() returns true.
-  base::Status start(std::span<const std::byte> block, std::span<std::byte> result,
-                     std::uint32_t mark);
-  // Posts more of the block, and copies arrived blocks to the result; true: it has all.
-  base::Result<bool> poll() { return way_->segments.step(); }
-  // Requests packets that may be lost, if it is time to.
+  // Requests packets that may be lost in any allgather in flight, if it is time to.
   base::Status repair();
-  // As NicGroup's.
-  std::int64_t done_ns() const { return way_->segments.done_ns(); }
+  // Whether the program can wake this process.
   bool is_woken() const { return singly_->wakes != nullptr; }
-  bool arm();
-  int wake_descriptor() const { return way_->wakes->descriptor(); }
-  void disarm() { way_->port->disarm(*way_->wakes, armed_); }
-  void sleep(std::int64_t limit_ns);  // all three
-  // The host and the place of the rank whose call differs, once poll() has failed with
-  // Code::mismatch; -1: not known here.
-  int mismatching_host() const { return way_->segments.mismatching_host(); }
-  int mismatching_place() const { return way_->segments.mismatching_place(); }
-  // Bit h for each host whose block poll() waits for. Where blocks are joined, blocks of hosts that
-  // have called may wait for one that has not.
-  std::uint64_t missing() const;
-  // Whether all ranks of this host have given their parts of the awaited piece.
-  bool is_host_complete() const { return way_->segments.is_host_complete(); }
-  // Pieces of the host's block that this rank has, and pieces that the host has posted.
-  std::uint64_t finished() const { return way_->segments.finished(); }
-  std::uint64_t given() const { return way_->segments.given(); }
-  std::string describe() const;
 
  private:
+  friend class NicGathering;
+  using Segments = std::array<std::optional<nic::AllgatherSegments>, nic::kInFlightMax>;
   // One of the ways that blocks go, each with a group of its own in the program.
   struct Way {
     Way(std::unique_ptr<nic::Membership> membership, std::unique_ptr<nic::WakeRing> ring,
-        std::unique_ptr<nic::AllgatherPort> opened, const Rank& rank)
-        : member(std::move(membership)),
-          wakes(std::move(ring)),
-          port(std::move(opened)),
-          together(blocks_of_host(rank)),
-          segments(*port, rank.ranks, rank.place, together.get()) {}
+        std::unique_ptr<nic::AllgatherPort> opened, const Rank& rank);
     const std::unique_ptr<nic::Membership> member;
     const std::unique_ptr<nic::WakeRing> wakes;  // none: the program does not wake this rank
     const std::unique_ptr<nic::AllgatherPort> port;
     const std::unique_ptr<nic::HostBlocks> together;  // none: this rank is alone on its host
-    nic::AllgatherSegments segments;
+    Segments segments;                                // by number of the call
+    nic::AllgatherSegments* last = nullptr;           // that began last
   };
 
   static std::unique_ptr<nic::HostBlocks> blocks_of_host(const Rank& rank);
@@ -99,15 +76,57 @@ class NicAllgather {
       : costs_(costs),
         singly_(std::move(singly)),
         joined_(std::move(joined)),
-        way_(singly_.get()),
         delay_(singly_->port->rank()) {}
+  Way& way_of(std::size_t block_bytes) const;
 
   const select::NicBlockCosts costs_;
   const std::unique_ptr<Way> singly_;
   const std::unique_ptr<Way> joined_;  // may be absent
-  Way* way_;                           // of the current allgather
-  std::uint64_t armed_ = 0;            // the operation for which arm() sleeps
   nic_patience::RepairDelay delay_;
+};
+
+// One allgather at a time; used again for a later one.
+class NicGathering {
+ public:
+  // `calls`: outlives it.
+  explicit NicGathering(NicAllgather& calls) : calls_(calls), way_(calls.singly_.get()) {}
+
+  // Whether an allgather may start: the one before that goes the same way has posted its block.
+  bool has_room(std::size_t block_bytes) const;
+  // Posts the block, or as much of it as may be in flight at once. The mark distinguishes calls
+  // that should be the same at all ranks. `result` has room for the blocks of all ranks, one after
+  // another; the block may lie in its own place there. Both must stay until poll() returns true.
+  // `number`: of the call in its group.
+  base::Status start(std::uint64_t number, std::span<const std::byte> block,
+                     std::span<std::byte> result, std::uint32_t mark);
+  // Posts more of the block, and copies arrived blocks to the result; true: it has all.
+  base::Result<bool> poll() { return segments_->step(); }
+
+  // As NicFlight's.
+  std::int64_t done_ns() const { return segments_->done_ns(); }
+  bool arm();
+  int wake_descriptor() const { return way_->wakes->descriptor(); }
+  void disarm() { way_->port->disarm(*way_->wakes, armed_); }
+  void sleep(std::int64_t limit_ns);  // all three
+  // The host and the place of the rank whose call differs, once poll() has failed with
+  // Code::mismatch; -1: not known here.
+  int mismatching_host() const { return segments_->mismatching_host(); }
+  int mismatching_place() const { return segments_->mismatching_place(); }
+  // Bit h for each host whose block poll() waits for. Where blocks are joined, blocks of hosts that
+  // have called may wait for one that has not.
+  std::uint64_t missing() const;
+  // Whether all ranks of this host have given their parts of the awaited piece.
+  bool is_host_complete() const { return segments_->is_host_complete(); }
+  // Pieces of the host's block that this rank has, and pieces that the host has posted.
+  std::uint64_t finished() const { return segments_->finished(); }
+  std::uint64_t given() const { return segments_->given(); }
+  std::string describe() const;
+
+ private:
+  NicAllgather& calls_;
+  NicAllgather::Way* way_;
+  nic::AllgatherSegments* segments_ = nullptr;  // once it has started
+  std::uint64_t armed_ = 0;                     // the operation for which arm() sleeps
 };
 
 }  // namespace unisono::engine

@@ -55,16 +55,23 @@ nic::GroupAddresses addresses_of(const NicGroupOptions& options,
   return group;
 }
 
-std::unique_ptr<HostReduction> host_reduction_of(const NicGroupOptions& options) {
+// Each operation in flight has memory of its own.
+std::unique_ptr<HostReduction> host_reduction_of(const NicGroupOptions& options,
+                                                 std::size_t flight) {
   if (options.places <= 1) return nullptr;
-  return std::make_unique<HostReduction>(options.memory, options.place, options.places,
-                                         select::nic_host_fan_in(options.places));
+  const auto bytes = static_cast<std::size_t>(HostReduction::memory_bytes(options.places));
+  return std::make_unique<HostReduction>(options.memory + flight * bytes, options.place,
+                                         options.places, select::nic_host_fan_in(options.places));
+}
+
+std::int64_t host_reductions_bytes(int places) {
+  return static_cast<std::int64_t>(nic::kInFlightMax) * HostReduction::memory_bytes(places);
 }
 
 }  // namespace
 
 std::int64_t NicGroup::memory_bytes(int places) {
-  return HostReduction::memory_bytes(places) + nic::HostBlocks::memory_bytes(places);
+  return host_reductions_bytes(places) + nic::HostBlocks::memory_bytes(places);
 }
 
 base::Result<std::unique_ptr<NicGroup>> NicGroup::open(const NicGroupOptions& options) {
@@ -85,21 +92,27 @@ Status NicGroup::join(std::span<const nic::Capabilities> hosts) {
       options_.machine != nullptr ? *options_.machine : model::default_machine();
   const topology::HostMap map =
       options_.map.given() ? options_.map : topology::HostMap::apart(options_.ranks);
-  const auto splits = select::choose_splits(hosts, map.are_alone(), options_.multicasts, machine);
+  ranks_ = map.ranks();
+  splits_ = select::choose_splits(hosts, map.are_alone(), options_.multicasts, machine);
   UNISONO_ASSIGN(const auto nodes,
-                 nodes_of(options_.rank, options_.ranks, splits.most(), options_.multicasts));
+                 nodes_of(options_.rank, options_.ranks, splits_.most(), options_.multicasts));
   std::vector<unisono_nic_address> addresses;
   for (const nic::Capabilities& host : hosts) addresses.push_back(host.address);
   const nic::GroupAddresses group = addresses_of(options_, addresses);
-  reduction_ = std::make_unique<NicReduction>(options_.rank, host_reduction_of(options_), splits);
   for (const nic::Node& node : nodes) UNISONO_TRY(join_tree(node, group));
   if (options_.ranks <= UNISONO_NIC_RANKS_MAX) {
     std::byte* const blocks = options_.memory == nullptr
                                   ? nullptr
-                                  : options_.memory + HostReduction::memory_bytes(options_.places);
+                                  : options_.memory + host_reductions_bytes(options_.places);
     UNISONO_ASSIGN(allgather_,
                    NicAllgather::join(*client_, group, {map, options_.rank, options_.place, blocks},
                                       select::NicBlockCosts::of(machine)));
+  }
+  for (std::size_t i = 0; i < flights_.size(); ++i) {
+    flights_[i] =
+        std::make_unique<NicFlight>(std::make_unique<NicReduction>(options_.rank, ports_, splits_,
+                                                                   host_reduction_of(options_, i)),
+                                    allgather_.get());
   }
   if (!leads()) client_.reset();  // the daemon counts connections
   return base::success();
@@ -114,67 +127,86 @@ Status NicGroup::join_tree(const nic::Node& node, const nic::GroupAddresses& gro
   if (options_.place < static_cast<int>(row.waiters)) {
     waiter = static_cast<std::uint32_t>(options_.place);
   }
-  return reduction_->ports().add(node, std::move(member), waiter);
+  return ports_.add(node, std::move(member), waiter);
 }
 
-Status NicGroup::start(const plan::NicCall& call, const void* input, void* output) {
-  UNISONO_CHECK(reduction_ != nullptr, "NicGroup::start before join");
-  if (failure_) return *failure_;
-  is_gathering_ = call.gathers;
-  UNISONO_CHECK(!is_gathering_ || gathers(), "NicGroup::start of an allgather it does not do");
-  const int ranks = options_.map.given() ? options_.map.ranks() : options_.ranks;
-  const auto all_bytes = call.bytes * static_cast<std::size_t>(ranks);
-  const Status started =
-      is_gathering_ ? allgather_->start({static_cast<const std::byte*>(input), call.bytes},
-                                        {static_cast<std::byte*>(output), all_bytes}, call.combine)
-                    : reduction_->start(call, input, output);
-  return started.ok() ? started : give_up(started.error());
+bool NicGroup::may_start(const plan::NicCall& call) const {
+  if (begun_ - oldest_ == flights_.size()) return false;
+  return flights_[begun_ % flights_.size()]->has_room(call);
 }
 
-base::Result<bool> NicGroup::poll() {
+base::Result<NicFlight*> NicGroup::start(const plan::NicCall& call, const void* input,
+                                         void* output) {
   if (failure_) return *failure_;
-  auto done = is_gathering_ ? allgather_->poll() : reduction_->poll();
-  if (!done) give_up(done.error());
+  UNISONO_CHECK(flights_.front() != nullptr, "NicGroup::start before join");
+  UNISONO_CHECK(may_start(call), "NicGroup::start without room");
+  const std::uint64_t number = begun_++;
+  NicFlight& flight = at(number);
+  delay_.restart();
+  const Status started = flight.start(number, call, input, output, ranks_);
+  if (!started) return fail(number, started.error());
+  return &flight;
+}
+
+base::Result<bool> NicGroup::poll(NicFlight& flight) {
+  if (failure_ && flight.number() >= failed_from_) return *failure_;
+  auto done = flight.poll();
+  if (!done) return fail(flight.number(), done.error());
   return done;
 }
 
-Status NicGroup::take() {
-  if (failure_) return *failure_;
-  if (is_gathering_) return base::success();
-  const Status taken = reduction_->take();
-  return taken.ok() ? taken : give_up(taken.error());
+Status NicGroup::take(NicFlight& flight) {
+  if (failure_ && flight.number() >= failed_from_) return *failure_;
+  if (const Status taken = flight.take(); !taken) return fail(flight.number(), taken.error());
+  flight.is_under_way_ = false;
+  while (oldest_ < begun_ && !at(oldest_).is_under_way_) ++oldest_;
+  return base::success();
 }
 
 // The leader watches the other hosts and the daemon: while the host waits for them, the leader
-// waits as well.
+// waits as well. While a rank of this host has not arrived at an operation, nothing of it is lost.
 Status NicGroup::repair() {
-  if (failure_) return *failure_;
+  if (failure_ && failed_from_ <= oldest_) return *failure_;
   if (!leads()) return base::success();
   if (const auto lost = client_->lost()) return give_up(*lost);
-  const Status asked = is_gathering_ ? allgather_->repair() : reduction_->repair();
-  return asked.ok() ? asked : give_up(asked.error());
+  nic::TreePorts::Ends ends = ports_.ends();
+  bool gathers = false;
+  for (std::uint64_t number = begun_; number-- > oldest_;) {
+    const NicFlight& flight = at(number);
+    if (flight.is_gathering()) {
+      gathers |= flight.is_under_way_ && flight.is_host_complete();
+    } else if (!flight.is_host_complete()) {
+      flight.reduction_->vector().limit(ends);
+    }
+  }
+  const auto asked = ports_.repair(ends, base::now_ns(), delay_.ns());
+  if (!asked) return give_up(asked.error());
+  if (*asked != 0) delay_.lengthen();
+  if (!gathers) return base::success();
+  const Status requested = allgather_->repair();
+  return requested.ok() ? requested : give_up(requested.error());
 }
 
 Error NicGroup::give_up(Error why) {
-  if (!failure_) failure_ = std::move(why);
+  return failure_ && failed_from_ == 0 ? *failure_ : fail(0, std::move(why));
+}
+
+// An operation before one that has failed may still end well.
+Error NicGroup::fail(std::uint64_t number, Error why) {
+  if (!failure_ || number < failed_from_) {
+    failure_ = std::move(why);
+    failed_from_ = number;
+  }
   return *failure_;
 }
 
-void NicGroup::sleep(std::int64_t limit_ns) {
-  if (is_woken()) {
-    return is_gathering_ ? allgather_->sleep(limit_ns) : reduction_->ports().sleep(limit_ns);
-  }
+void NicGroup::sleep(NicFlight& flight, std::int64_t limit_ns) {
+  if (is_woken()) return flight.sleep(limit_ns);
   std::this_thread::sleep_for(std::chrono::nanoseconds(std::min(limit_ns, nic_patience::kNap)));
 }
 
-std::optional<NicRank> NicGroup::mismatching_rank() const {
-  if (!is_gathering_) return reduction_->mismatching_rank();
-  if (allgather_->mismatching_host() < 0) return std::nullopt;
-  return NicRank{allgather_->mismatching_host(), allgather_->mismatching_place()};
-}
-
-std::string NicGroup::describe() const {
-  return is_gathering_ ? allgather_->describe() : reduction_->describe();
+bool NicGroup::has_gathered_lately() const {
+  return std::ranges::any_of(flights_, [](const auto& each) { return each->is_gathering(); });
 }
 
 }  // namespace unisono::engine

@@ -8,11 +8,14 @@
 // Of several ranks on a host, one leads (place 0): it joins first and watches the other hosts and
 // the daemon. The others share its memory.
 //
-// One operation at a time, and no call of this class waits: start(), poll() until it says true,
-// take(); meanwhile repair() now and then, or sleep as arm() says. nic_wait.hpp has a loop that
-// does this. An error ends the group: never a wrong result. One thread at a time.
+// No call of this class waits: start(), poll() until it says true, take(); meanwhile repair() now
+// and then, or sleep as NicFlight::arm() says. nic_wait.hpp has a loop that does this. A rank may
+// start up to kInFlightMax operations before it takes the first one, if they have room in the
+// program's memory; it takes them in any order. An error ends its operation and all later ones:
+// never a wrong result. One thread at a time.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -23,10 +26,15 @@
 
 #include "base/result.hpp"
 #include "engine/nic/nic_allgather.hpp"
+#include "engine/nic/nic_flight.hpp"
+#include "engine/nic/nic_patience.hpp"
 #include "engine/nic/nic_reduction.hpp"
+#include "nic/port/tree_ports.hpp"
+#include "nic/port/vector_limit.hpp"
 #include "nic/service/capabilities.hpp"
 #include "nic/service/client.hpp"
 #include "plan/nic_call.hpp"
+#include "select/nic/split_choice.hpp"
 
 namespace unisono::engine {
 
@@ -65,79 +73,59 @@ class NicGroup {
   // Whether the group does allgathers.
   bool gathers() const { return allgather_ != nullptr; }
   // This host's places in the trees.
-  const std::vector<nic::Node>& trees() const { return reduction_->ports().nodes(); }
+  const std::vector<nic::Node>& trees() const { return ports_.nodes(); }
+  // On a host with very many ranks, the program wakes only some of them; the others poll with short
+  // sleeps.
+  bool is_woken() const { return ports_.is_woken(); }
 
-  // Posts this rank's part of an operation, once the one before has been taken. `input` and
-  // `output` must stay until take(); poll() may write to the output.
-  base::Status start(const plan::NicCall& call, const void* input, void* output);
+  // Whether start() has room. With no operation in flight it has.
+  bool may_start(const plan::NicCall& call) const;
+  // Posts this rank's part of an operation. `input` and `output` must stay until take(); poll() may
+  // write to the output. The result stays valid until take().
+  base::Result<NicFlight*> start(const plan::NicCall& call, const void* input, void* output);
   // Whether the operation is done.
-  base::Result<bool> poll();
+  base::Result<bool> poll(NicFlight& flight);
   // Completes the output of an operation that is done.
-  base::Status take();
-  // Requests packets that may be lost, if it is time to; the error says that unisonod has ended.
+  base::Status take(NicFlight& flight);
+  // Requests packets that may be lost in any operation in flight, if it is time to; the error says
+  // that unisonod has ended.
   base::Status repair();
-  // Ends the group: the current operation no longer touches its buffers, and each further call
+  // Sleeps until poll() may have news; not longer than the limit.
+  void sleep(NicFlight& flight, std::int64_t limit_ns);
+  // Ends the group: the operations in flight no longer touch their buffers, and each further call
   // returns this error. Other ranks that wait for this one are not informed.
   base::Error give_up(base::Error why);
   // Why the group has ended, if so.
   const std::optional<base::Error>& failure() const { return failure_; }
 
-  // To sleep until poll() has news: arm(); if it returns true, poll wake_descriptor(), with other
-  // descriptors, but not longer than repair() can wait; disarm(). On a host with very many ranks,
-  // the program wakes only some of them; the others poll with short sleeps.
-  bool is_woken() const {
-    return is_gathering_ ? allgather_->is_woken() : reduction_->ports().is_woken();
-  }
-  bool arm() { return is_gathering_ ? allgather_->arm() : reduction_->ports().arm(); }
-  int wake_descriptor() const {
-    return is_gathering_ ? allgather_->wake_descriptor() : reduction_->ports().wake_descriptor();
-  }
-  void disarm() { is_gathering_ ? allgather_->disarm() : reduction_->ports().disarm(); }
-  // All three, and a short sleep if the program does not wake this rank.
-  void sleep(std::int64_t limit_ns);
-
-  // When the result was in memory, once it is; by the clock of base/clock.hpp.
-  std::int64_t done_ns() const {
-    return is_gathering_ ? allgather_->done_ns() : reduction_->ports().done_ns();
-  }
-  // Whether the last operation is an allgather off the trees. If it is not done, missing() has bit
-  // h for each host whose block is missing.
-  bool is_gathering() const { return is_gathering_; }
-  std::uint64_t missing() const { return is_gathering_ ? allgather_->missing() : 0; }
-  // Bit t: this host has sent its subtree's contributions to the last operation on tree t, or that
-  // operation does not use the tree. In an allgather, the number of pieces of its block that it has
-  // sent.
-  std::uint32_t given() const {
-    return is_gathering_ ? static_cast<std::uint32_t>(allgather_->given())
-                         : reduction_->ports().given();
-  }
-  // The number of pieces of an allgather that this rank has of all hosts.
-  std::uint32_t finished() const {
-    return is_gathering_ ? static_cast<std::uint32_t>(allgather_->finished()) : 0;
-  }
-  // Bit t: the piece of tree t is not done.
-  std::uint32_t lacking() const { return is_gathering_ ? 0 : reduction_->ports().lacking(); }
-  // Whether all ranks of this host have arrived at the last operation.
-  bool is_host_complete() const {
-    return is_gathering_ ? allgather_->is_host_complete() : reduction_->is_host_complete();
-  }
-  // The rank whose call differs, after an error with Code::mismatch; none: not known here.
-  std::optional<NicRank> mismatching_rank() const;
-  // Describes what the current operation lacks, for people: "operation 3 on host 1 lacks ...".
-  std::string describe() const;
+  // The first operation that is not taken; if there is none, the last one. Once one has started.
+  NicFlight& oldest() { return at(oldest_ < begun_ ? oldest_ : begun_ - 1); }
+  // Whether an operation was an allgather off the trees, of the last one and those that other ranks
+  // could have in flight with it.
+  bool has_gathered_lately() const;
 
  private:
   NicGroup(const NicGroupOptions& options, std::unique_ptr<nic::ServiceClient> client)
-      : options_(options), client_(std::move(client)) {}
+      : options_(options), client_(std::move(client)), delay_(options.rank) {}
   base::Status join_tree(const nic::Node& node, const nic::GroupAddresses& group);
+
+  base::Error fail(std::uint64_t number, base::Error why);
+  NicFlight& at(std::uint64_t number) { return *flights_[number % flights_.size()]; }
 
   const NicGroupOptions options_;
   std::unique_ptr<nic::ServiceClient> client_;  // of the leader only, once it has joined
   nic::Capabilities capabilities_;
-  std::unique_ptr<NicReduction> reduction_;  // once this rank joins
+  int ranks_ = 0;  // of all hosts
+  // Once this rank joins.
+  nic::TreePorts ports_;
+  select::SplitChoice splits_;
   std::unique_ptr<NicAllgather> allgather_;
-  bool is_gathering_ = false;
+  std::array<std::unique_ptr<NicFlight>, nic::kInFlightMax> flights_;
+  nic_patience::RepairDelay delay_;
+  // Operations that have started, and the first that is not taken.
+  std::uint64_t begun_ = 0, oldest_ = 0;
   std::optional<base::Error> failure_;
+  std::uint64_t failed_from_ = 0;  // the first operation that failed
 };
 
 }  // namespace unisono::engine

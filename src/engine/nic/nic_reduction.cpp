@@ -8,7 +8,6 @@
 
 #include "algorithm/pattern/blocks.hpp"
 #include "base/check.hpp"
-#include "base/clock.hpp"
 
 namespace unisono::engine {
 
@@ -20,19 +19,18 @@ Status NicReduction::start(const plan::NicCall& call, const void* input, void* o
   UNISONO_CHECK(!ports_.nodes().empty(), "NicReduction::start without a tree");
   call_ = call;
   output_ = output;
-  delay_.restart();
   const nic::Contribution own = {input, call_.offset, call_.gives};
   if (ranks_ != nullptr) return post_sum(own);
-  return ports_.post(call_.combine, cut(), own);
+  return vector_.post(call_.combine, cut(call_), own);
 }
 
-// The post of a later operation reuses the program's memory for an operation. It comes when all
-// ranks of this host have contributed to the later one. A rank contributes only after it has taken
-// the result of the one before. So no rank still reads what a post overwrites, however late it
-// looks.
+// A post reuses the program's memory for an operation a depth or more before. It comes when all
+// ranks of this host have contributed to the later one. A rank contributes only when the ports have
+// room, so it has taken the earlier result. So no rank still reads what a post overwrites, however
+// late it looks.
 Status NicReduction::post_sum(const nic::Contribution& own) {
   if (!ranks_->give({call_.combine, call_.bytes, own})) {
-    ports_.follow(cut());
+    vector_.follow(cut(call_));
     return base::success();
   }
   mismatching_place_ = ranks_->mismatching_place();
@@ -43,62 +41,54 @@ Status NicReduction::post_sum(const nic::Contribution& own) {
                              ports_.next())};
   }
   const auto sum = ranks_->combine(call_.kernel, call_.count);
-  return ports_.post(call_.combine, cut(), {sum.data(), 0, call_.bytes});
+  return vector_.post(call_.combine, cut(call_), {sum.data(), 0, call_.bytes});
 }
 
-nic::TreePorts::Cut NicReduction::cut() const {
-  nic::TreePorts::Cut cut;
-  cut.pieces = 1 << plan::splits_of(call_, splits_);
-  const auto elements = static_cast<std::int64_t>(call_.bytes / call_.element_bytes);
+nic::TreeCut NicReduction::cut(const plan::NicCall& call) const {
+  nic::TreeCut cut;
+  cut.pieces = 1 << plan::splits_of(call, splits_);
+  const auto elements = static_cast<std::int64_t>(call.bytes / call.element_bytes);
   const algorithm::pattern::Blocks blocks(elements, cut.pieces);
   for (int piece = 0; piece < cut.pieces; ++piece) {
     const std::int64_t end = blocks.offset(piece) + blocks.count(piece);
     cut.bounds[static_cast<std::size_t>(piece) + 1] =
-        static_cast<std::size_t>(end) * call_.element_bytes;
+        static_cast<std::size_t>(end) * call.element_bytes;
   }
   return cut;
 }
 
 base::Result<bool> NicReduction::poll() {
-  if (ports_.is_done()) return true;
-  if (!ports_.is_broken()) return false;
+  if (vector_.is_done()) return true;
+  if (!vector_.is_broken()) return false;
   return Error{Code::mismatch, fmt::format("NIC path: the contributions to operation {} differ in "
                                            "length or operator: the ranks called different things",
-                                           ports_.number())};
+                                           vector_.number())};
 }
 
 Status NicReduction::take() {
-  if (ports_.take(call_.takes ? output_ : nullptr)) return base::success();
+  if (vector_.take(call_.takes ? output_ : nullptr)) return base::success();
   return Error{Code::mismatch, fmt::format("NIC path: operation {} has no result of {} bytes: the "
                                            "ranks called different things",
-                                           ports_.number(), call_.bytes)};
-}
-
-// While a rank of this host has not arrived, nothing is lost.
-Status NicReduction::repair() {
-  if (!is_host_complete()) return base::success();
-  UNISONO_ASSIGN(const int asked, ports_.repair(base::now_ns(), delay_.ns()));
-  if (asked != 0) delay_.lengthen();
-  return base::success();
+                                           vector_.number(), call_.bytes)};
 }
 
 // Either the ranks of a host differ from each other, or all of them differ from another host.
 std::optional<NicRank> NicReduction::mismatching_rank() const {
   if (mismatching_place_) return NicRank{host_, *mismatching_place_};
-  const int host = ports_.mismatching_rank();
+  const int host = vector_.mismatching_rank();
   if (host < 0) return std::nullopt;
   return NicRank{host, 0};
 }
 
 std::string NicReduction::describe() const {
-  std::string text = fmt::format("operation {} on host {} ", ports_.number(), host_);
+  std::string text = fmt::format("operation {} on host {} ", vector_.number(), host_);
   if (!is_host_complete()) return text + "waits for other ranks of this host";
   std::set<int> below;
   std::set<int> above;
   for (std::size_t tree = 0; tree < ports_.nodes().size(); ++tree) {
     const nic::Node& node = ports_.nodes()[tree];
-    if ((ports_.lacking() >> tree & 1) == 0) continue;
-    const bool given = (ports_.given() >> tree & 1) != 0;
+    if ((vector_.lacking() >> tree & 1) == 0) continue;
+    const bool given = (vector_.given() >> tree & 1) != 0;
     if (given && node.down_source >= 0) above.insert(node.down_source);
     if (!given) below.insert(node.children.begin(), node.children.end());
   }

@@ -16,15 +16,15 @@ using namespace nic_patience;
 
 base::Status run_in_nic(NicGroup& group, const plan::NicCall& call, const void* input, void* output,
                         std::int64_t deadline_ns) {
-  UNISONO_TRY(group.start(call, input, output));
+  UNISONO_ASSIGN(NicFlight* const flight, group.start(call, input, output));
   std::optional<base::Status> result;
   const auto turn = [&] {
     if (result) return true;
-    const base::Result<bool> done = group.poll();
+    const base::Result<bool> done = group.poll(*flight);
     if (!done) {
       result = done.error();
     } else if (*done) {
-      result = group.take();
+      result = group.take(*flight);
     }
     return result.has_value();
   };
@@ -35,9 +35,9 @@ base::Status run_in_nic(NicGroup& group, const plan::NicCall& call, const void* 
       result = repaired;
     } else if (now >= deadline_ns) {
       result = group.give_up(
-          {base::Code::timeout, fmt::format("NIC path: {} in time", group.describe())});
+          {base::Code::timeout, fmt::format("NIC path: {} in time", flight->describe())});
     } else {
-      group.sleep(std::min(sleep_ns, deadline_ns - now));
+      group.sleep(*flight, std::min(sleep_ns, deadline_ns - now));
       sleep_ns = std::min(2 * sleep_ns, kLongestSleep);
     }
     return false;

@@ -11,8 +11,8 @@
 
 namespace unisono::engine {
 
-// Starts the call, waits for its result and takes it. `deadline_ns`: by the clock of
-// base/clock.hpp; at the deadline it gives the group up.
+// Starts the call, for which the group has room, waits for its result and takes it. `deadline_ns`:
+// by the clock of base/clock.hpp; at the deadline it gives the group up.
 base::Status run_in_nic(NicGroup& group, const plan::NicCall& call, const void* input, void* output,
                         std::int64_t deadline_ns);
 

@@ -25,6 +25,13 @@ base::Result<std::unique_ptr<AllgatherPort>> AllgatherPort::open(const unisono_n
   return std::unique_ptr<AllgatherPort>(new AllgatherPort(row, memory, std::move(socket)));
 }
 
+// The operations before the first one are read.
+AllgatherPort::AllgatherPort(const unisono_nic_row& row, const GroupMemory& memory,
+                             std::unique_ptr<DoorbellSocket> socket)
+    : row_(row), memory_(memory), doorbell_socket_(std::move(socket)) {
+  for (std::uint64_t i = 0; i < depth(); ++i) read_[i] = i - depth();
+}
+
 base::Status AllgatherPort::post(std::span<const std::byte> block, std::uint32_t mark) {
   UNISONO_CHECK(block.size() <= most_bytes(), "AllgatherPort::post of more than one packet");
   if (!block.empty()) std::memcpy(room().data(), block.data(), block.size());

@@ -7,6 +7,7 @@
 // allocation, no lock.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -36,6 +37,10 @@ class AllgatherPort {
   // Whether the operation depth() before it is done. All ranks have contributed to that one. They
   // did so with all blocks of the one 2 depth() before, whose memory this one reuses.
   bool may_post() const { return is_done(next_ - depth()); }
+  // This process has read the blocks of an operation. Others' may overwrite them as soon as it
+  // posts the one depth() later.
+  void note_read(std::uint64_t sequence) { read_[sequence % depth()] = sequence; }
+  bool has_read(std::uint64_t sequence) const { return read_[sequence % depth()] == sequence; }
 
   // The longest block: what a packet holds or, if the group joins blocks in messages, a part of it.
   std::size_t most_bytes() const;
@@ -75,8 +80,7 @@ class AllgatherPort {
 
  private:
   AllgatherPort(const unisono_nic_row& row, const GroupMemory& memory,
-                std::unique_ptr<DoorbellSocket> socket)
-      : row_(row), memory_(memory), doorbell_socket_(std::move(socket)) {}
+                std::unique_ptr<DoorbellSocket> socket);
   bool joins() const { return row_.gives != 0; }
   void mark_own(std::uint64_t sequence) const;
   unisono_nic_slot& slot(std::uint64_t sequence) const;
@@ -87,6 +91,7 @@ class AllgatherPort {
   const GroupMemory memory_;
   const std::unique_ptr<DoorbellSocket> doorbell_socket_;
   std::uint64_t next_ = 0;
+  std::array<std::uint64_t, UNISONO_NIC_DEPTH_MAX / 2> read_ = {};  // the last of those that share
   Overdue overdue_;
 };
 

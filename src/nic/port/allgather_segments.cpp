@@ -56,7 +56,7 @@ std::uint64_t AllgatherSegments::pieces(std::size_t bytes, std::size_t piece_byt
 }
 
 void AllgatherSegments::begin(std::span<const std::byte> block, std::span<std::byte> result,
-                              std::uint32_t mark) {
+                              std::uint32_t mark, std::uint64_t call) {
   UNISONO_CHECK(finished_ == pieces_, "AllgatherSegments::begin while another is under way");
   UNISONO_CHECK(
       result.empty() || result.size() == block.size() * static_cast<std::size_t>(hosts_.ranks()),
@@ -64,10 +64,11 @@ void AllgatherSegments::begin(std::span<const std::byte> block, std::span<std::b
   block_ = block;
   result_ = result;
   mark_ = mark;
+  call_ = call;
   first_ = port_.next();
   pieces_ = pieces(most_places_ * block.size(), piece_bytes_);
   posted_ = finished_ = 0;
-  if (together_ != nullptr) together_->begin(mark, block.size());
+  if (together_ != nullptr) together_->begin(call, mark, block.size());
 }
 
 // The same at all hosts. So a question, which is as long as the own piece, has room for its answer.
@@ -92,7 +93,7 @@ base::Status AllgatherSegments::post(std::uint64_t number) {
     port_.follow();
     return base::success();
   }
-  const auto other = together_ != nullptr ? together_->mismatching_place() : std::nullopt;
+  const auto other = together_ != nullptr ? together_->mismatching_place(call_) : std::nullopt;
   if (other) {
     mismatching_host_ = port_.rank();
     mismatching_place_ = *other;
@@ -158,8 +159,9 @@ base::Result<bool> AllgatherSegments::step() {
       UNISONO_TRY(check(finished_, host));
       copy(finished_, host);
     }
+    port_.note_read(first_ + finished_);
   }
-  while (posted_ < pieces_ && posted_ - finished_ < port_.depth() && port_.may_post()) {
+  while (posted_ < pieces_ && port_.has_read(port_.next() - port_.depth()) && port_.may_post()) {
     const base::Status posted = post(posted_);
     ++posted_;  // also if its doorbell packet was not sent; repair() makes up for that
     UNISONO_TRY(posted);

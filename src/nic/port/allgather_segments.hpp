@@ -2,8 +2,9 @@
 // AllgatherSegments: blocks of any length, the same at all ranks, in the NIC path. The blocks of a
 // host's ranks, one after another, are one block of the host. It is cut into operations of at most
 // a packet each, and as many are in flight as the port allows. Hosts with fewer ranks than others
-// add zeros. One allgather at a time; meanwhile no other code posts. One thread
-// at a time. Data path: no allocation, no lock.
+// add zeros. An object has one allgather at a time. Several objects may use a port by turns: the
+// next allgather begins when all pieces of the one before are posted. One thread at a time. Data
+// path: no allocation, no lock.
 #pragma once
 
 #include <cstddef>
@@ -30,9 +31,13 @@ class AllgatherSegments {
 
   // Starts with this rank's block. `result` has room for all ranks' blocks, one after another, or
   // is empty if they are not wanted. The block may lie in its own place there. Both must stay until
-  // the end. The mark must be the same at all ranks. Call it only when the operation before has
-  // ended.
-  void begin(std::span<const std::byte> block, std::span<std::byte> result, std::uint32_t mark = 0);
+  // the end. The mark must be the same at all ranks. Call it only when this object's allgather
+  // before has ended. `call`: the allgather's number, if several are in flight. At most
+  // kInFlightMax are.
+  void begin(std::span<const std::byte> block, std::span<std::byte> result, std::uint32_t mark = 0,
+             std::uint64_t call = 0);
+  // Whether nothing is left to post.
+  bool has_posted() const { return posted_ == pieces_; }
 
   // Makes progress without waiting: copies the blocks that have arrived, and posts the pieces that
   // have room. True: all is done. While it is false, a waiting process calls
@@ -77,6 +82,7 @@ class AllgatherSegments {
   std::span<const std::byte> block_;
   std::span<std::byte> result_;
   std::uint32_t mark_ = 0;
+  std::uint64_t call_ = 0;
   int mismatching_host_ = -1, mismatching_place_ = -1;
   std::uint64_t first_ = 0;     // operation that has the first piece
   std::uint64_t pieces_ = 0;    // pieces of the current block

@@ -2,6 +2,7 @@
 #include "nic/port/host_blocks.hpp"
 
 #include "base/check.hpp"
+#include "nic/port/vector_limit.hpp"
 #include "nic/program/tables.h"
 
 namespace unisono::nic {
@@ -24,7 +25,7 @@ struct alignas(64) HostBlocks::Place {
 
 std::int64_t HostBlocks::memory_bytes(int ranks) {
   return static_cast<std::int64_t>(kCounters * sizeof(Counter)) +
-         ranks * static_cast<std::int64_t>(sizeof(Place));
+         ranks * static_cast<std::int64_t>(kInFlightMax * sizeof(Place));
 }
 
 HostBlocks::HostBlocks(std::byte* memory, int place, int ranks)
@@ -32,9 +33,9 @@ HostBlocks::HostBlocks(std::byte* memory, int place, int ranks)
   UNISONO_CHECK(place >= 0 && place < ranks, "HostBlocks of a place that the host has");
 }
 
-void HostBlocks::begin(std::uint32_t mark, std::size_t block_bytes) {
-  at(place_).mark = mark;
-  at(place_).block_bytes = block_bytes;
+void HostBlocks::begin(std::uint64_t call, std::uint32_t mark, std::size_t block_bytes) {
+  at(call, place_).mark = mark;
+  at(call, place_).block_bytes = block_bytes;
 }
 
 bool HostBlocks::arrive(std::uint64_t sequence) {
@@ -46,10 +47,11 @@ bool HostBlocks::is_complete(std::uint64_t sequence) const {
   return counter(sequence).arrived.load(std::memory_order_acquire) >= all(sequence);
 }
 
-std::optional<int> HostBlocks::mismatching_place() const {
-  const Place& own = at(place_);
+std::optional<int> HostBlocks::mismatching_place(std::uint64_t call) const {
+  const Place& own = at(call, place_);
   for (int i = 0; i < ranks_; ++i) {
-    if (at(i).mark != own.mark || at(i).block_bytes != own.block_bytes) return i;
+    const Place& other = at(call, i);
+    if (other.mark != own.mark || other.block_bytes != own.block_bytes) return i;
   }
   return std::nullopt;
 }
@@ -58,8 +60,10 @@ HostBlocks::Counter& HostBlocks::counter(std::uint64_t sequence) const {
   return reinterpret_cast<Counter*>(memory_)[sequence % kCounters];
 }
 
-HostBlocks::Place& HostBlocks::at(int place) const {
-  return reinterpret_cast<Place*>(memory_ + kCounters * sizeof(Counter))[place];
+HostBlocks::Place& HostBlocks::at(std::uint64_t call, int place) const {
+  auto* const places = reinterpret_cast<Place*>(memory_ + kCounters * sizeof(Counter));
+  return places[call % kInFlightMax * static_cast<std::uint64_t>(ranks_) +
+                static_cast<std::uint64_t>(place)];
 }
 
 std::uint64_t HostBlocks::all(std::uint64_t sequence) const {

@@ -20,20 +20,22 @@ class HostBlocks {
   // This rank is at `place`, of 0 .. ranks - 1.
   HostBlocks(std::byte* memory, int place, int ranks);
 
-  // This rank's next allgather. Both values must be the same at all ranks.
-  void begin(std::uint32_t mark, std::size_t block_bytes);
+  // This rank's allgather number `call`. Both values must be the same at all ranks. It has ended
+  // the one kInFlightMax before.
+  void begin(std::uint64_t call, std::uint32_t mark, std::size_t block_bytes);
   // This rank has written its part of the operation; true: it is the last rank of the host.
   bool arrive(std::uint64_t sequence);
   // Whether all ranks of the host have arrived there.
   bool is_complete(std::uint64_t sequence) const;
-  // The first place whose allgather differs from this rank's. Call it when all have arrived.
-  std::optional<int> mismatching_place() const;
+  // The first place whose allgather differs from this rank's. Call it when all have arrived at an
+  // operation of it.
+  std::optional<int> mismatching_place(std::uint64_t call) const;
 
  private:
   struct Counter;
   struct Place;
   Counter& counter(std::uint64_t sequence) const;
-  Place& at(int place) const;
+  Place& at(std::uint64_t call, int place) const;
   std::uint64_t all(std::uint64_t sequence) const;
 
   std::byte* memory_;

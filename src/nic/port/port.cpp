@@ -62,9 +62,9 @@ base::Status Port::ask(std::uint64_t sequence) {
   return send_packet(UNISONO_NIC_ASK, sequence);
 }
 
-base::Result<int> Port::repair(std::int64_t now_ns, std::int64_t delay_ns) {
+base::Result<int> Port::repair(std::uint64_t end, std::int64_t now_ns, std::int64_t delay_ns) {
   return overdue_.repair(
-      next_, now_ns, delay_ns,
+      end, now_ns, delay_ns,
       [this](std::uint64_t sequence) { return is_done(sequence) || is_broken(sequence); },
       [this](std::uint64_t sequence) { return ask(sequence); });
 }

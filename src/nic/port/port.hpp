@@ -38,8 +38,8 @@ class Port {
   // sent; send_doorbell() tries again.
   base::Status post(std::uint32_t combine, std::span<const std::uint64_t> vector);
   // Another process of this host posts operation next(), by a port of its own to the same memory;
-  // this process waits for it as well. Each operation is posted by one of them, when all have the
-  // result of the one before.
+  // this process waits for it as well. Each operation is posted by one of them, when all have taken
+  // the result of the one depth() before.
   void follow() { ++next_; }
   // Resumes an operation with all contributions; harmless at any time.
   base::Status send_doorbell(std::uint64_t sequence);
@@ -52,7 +52,11 @@ class Port {
   // none was requested in the last `delay_ns`. Returns their number. `now_ns` may be of any one
   // clock. The delay should be random, well above the time of an operation, and grow with each
   // request.
-  base::Result<int> repair(std::int64_t now_ns, std::int64_t delay_ns);
+  base::Result<int> repair(std::int64_t now_ns, std::int64_t delay_ns) {
+    return repair(next_, now_ns, delay_ns);
+  }
+  // The same for the operations before `end`, which never gets smaller.
+  base::Result<int> repair(std::uint64_t end, std::int64_t now_ns, std::int64_t delay_ns);
 
   bool is_done(std::uint64_t sequence) const;
   // For a process that wants to sleep until then: the ring's descriptor will show it. False: the

@@ -21,6 +21,9 @@ inline constexpr std::uint32_t kPacketsMax = 4;
 inline constexpr std::size_t kWordsMax = std::size_t{kPacketsMax} * UNISONO_NIC_WORDS_MAX;
 // The most pieces of a vector, each with a tree of its own.
 inline constexpr int kPiecesMax = 4;
+// The collectives of a group that a rank may have in flight at once. Short ones have a packet each,
+// so that many fit a tree's port.
+inline constexpr std::size_t kInFlightMax = kPacketsMax;
 
 // How many words of 64 bits hold so many bytes.
 inline constexpr std::size_t words_of(std::size_t bytes) {

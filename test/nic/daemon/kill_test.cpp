@@ -26,6 +26,7 @@
 #include "nic/harness/kernel_objects.hpp"
 #include "nic/harness/processes.hpp"
 #include "nic/loader/device.hpp"
+#include "nic/port/vector_limit.hpp"
 #include "nic/service/client.hpp"
 
 namespace unisono::nic::test::kill_test {
@@ -104,11 +105,69 @@ Outcome gather(NicGroup& group, int rank, int operation, std::int64_t patience_n
   return kRight;
 }
 
+// Sums and an allgather in flight at the same time. They are taken as they end.
+Outcome reduce_and_gather(NicGroup& group, int rank, int operation, std::int64_t patience_ns) {
+  struct One {
+    NicCall call;
+    engine::NicFlight* flight = nullptr;
+    std::array<std::int64_t, kHosts> output = {};
+    bool is_right(int number) const {
+      if (!call.gathers) return output[0] == sum_of(number);
+      for (int host = 0; host < kHosts; ++host) {
+        if (output[static_cast<std::size_t>(host)] != part_of(host, number)) return false;
+      }
+      return true;
+    }
+  };
+  std::array<One, nic::kInFlightMax> all;
+  const std::int64_t input = part_of(rank, operation);
+  plan::NicShape shape;
+  shape.count = 1;
+  shape.ranks = shape.hosts = kHosts;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    shape.collective = i == 1 ? schedule::Collective::allgather : schedule::Collective::allreduce;
+    all[i].call = *plan::lower_call(shape, rank);
+    if (!group.may_start(all[i].call)) return kWrong;
+    const auto started = group.start(all[i].call, &input, all[i].output.data());
+    if (!started.ok()) return kError;
+    all[i].flight = *started;
+  }
+  const std::int64_t deadline_ns = base::now_ns() + patience_ns;
+  for (std::size_t left = all.size(); left > 0;) {
+    if (base::now_ns() > deadline_ns || !group.repair().ok()) {
+      group.give_up({base::Code::timeout, "not in time"});
+      return kError;
+    }
+    for (One& one : all) {
+      if (one.flight == nullptr) continue;
+      const auto done = group.poll(*one.flight);
+      if (!done.ok()) return kError;
+      if (!*done) continue;
+      if (!group.take(*one.flight).ok()) return kError;
+      one.flight = nullptr;
+      --left;
+      if (!one.is_right(operation)) return kWrong;
+    }
+    std::this_thread::yield();
+  }
+  return kRight;
+}
+
+Outcome operate_once(NicGroup& group, int rank, int operation, std::int64_t patience_ns) {
+  switch (operation % 3) {
+    case 0:
+      return reduce(group, rank, operation, patience_ns);
+    case 1:
+      return reduce_and_gather(group, rank, operation, patience_ns);
+    default:
+      return gather(group, rank, operation, patience_ns);
+  }
+}
+
 Outcome operate(NicGroup& group, Round& round, int rank, std::int64_t patience_ns) {
   for (int operation = 0; operation < kOperations; ++operation) {
     ++round.steps;
-    const Outcome outcome = operation % 3 == 2 ? gather(group, rank, operation, patience_ns)
-                                               : reduce(group, rank, operation, patience_ns);
+    const Outcome outcome = operate_once(group, rank, operation, patience_ns);
     if (outcome != kRight) return outcome;
   }
   return kRight;

@@ -2,6 +2,7 @@
 // Groups in the NIC path as communicators use them: a rank and a daemon on each host. Results have
 // the bits of the host engine's on the same tree. The end of a daemon, a missing rank and ranks
 // that disagree are errors, and no rank hangs.
+#include "engine/nic/nic_flight.hpp"
 #include "engine/nic/nic_wait.hpp"
 #include "select/nic/pays.hpp"
 
@@ -287,19 +288,98 @@ TEST_F(NicGroups, StartedOperationsEndWhileTheirRanksDoOtherWork) {
       EXPECT_EQ(output[0], -1);
       all_started.arrive_and_wait();
       for (;;) {
-        const auto done = group.poll();
+        const auto done = group.poll(**started);
         ASSERT_TRUE(done.ok()) << done.error().message;
         if (*done) break;
         ASSERT_TRUE(group.repair().ok());
         std::this_thread::yield();
       }
-      ASSERT_TRUE(group.take().ok());
+      ASSERT_TRUE(group.take(**started).ok());
       const std::array<std::int64_t, kHosts> expected =
           operation % 2 == 0 ? std::array<std::int64_t, kHosts>{7, -1, -1}
                              : std::array<std::int64_t, kHosts>{1, 2, 4};
       ASSERT_EQ(output, expected) << operation;
     }
   });
+}
+
+// All kinds at once: packets of several operations are on their way at the same time, and each rank
+// takes the results in another order.
+TEST_F(NicGroups, SeveralOperationsAreInFlight) {
+  constexpr std::size_t kMost = nic::kInFlightMax;
+  std::array<std::atomic<std::uint64_t>, kHosts> most_in_flight = {};
+  run([&](int rank, NicGroup& group) {
+    base::Prng random(static_cast<std::uint64_t>(rank));
+    struct Started {
+      int number = 0;
+      NicFlight* flight = nullptr;
+      std::vector<double> own, output;
+    };
+    std::vector<std::unique_ptr<Started>> in_flight;
+    // From one word to the longest vector, and allgathers of up to two packets.
+    const auto call_of = [&](int number) {
+      const auto count = static_cast<std::size_t>(1 + number * 37 % (number % 3 == 1 ? 300 : 700));
+      if (number % 3 == 1) return std::pair(allgather_of(count * sizeof(double)), count);
+      plan::NicShape shape;
+      if (number % 7 == 3) return std::pair(*plan::lower_call(shape, rank), std::size_t{0});
+      shape.collective = Collective::allreduce;
+      shape.type = arith::Type::float64;
+      shape.count = 1;
+      plan::NicCall call = *plan::lower_call(shape, rank);
+      call.count = static_cast<std::int64_t>(count);
+      call.bytes = call.gives = count * sizeof(double);
+      return std::pair(call, count);
+    };
+    int started = 0;
+    int taken = 0;
+    constexpr int kOperations = 300;
+    while (taken < kOperations) {
+      while (started < kOperations) {
+        const auto [call, count] = call_of(started);
+        if (!group.may_start(call)) break;
+        auto next = std::make_unique<Started>();
+        next->number = started++;
+        next->own = vector_of(rank, next->number, count);
+        next->output.assign(count * (call.gathers ? kHosts : 1), 42);
+        const auto flight = group.start(call, next->own.data(), next->output.data());
+        ASSERT_TRUE(flight.ok()) << flight.error().message;
+        next->flight = *flight;
+        in_flight.push_back(std::move(next));
+        auto& most = most_in_flight[static_cast<std::size_t>(rank)];
+        most = std::max<std::uint64_t>(most, in_flight.size());
+        if (random.below(4) == 0) break;
+      }
+      ASSERT_LE(in_flight.size(), kMost);
+      const std::size_t any = random.below(in_flight.size());
+      Started& one = *in_flight[any];
+      const auto done = group.poll(*one.flight);
+      ASSERT_TRUE(done.ok()) << done.error().message;
+      if (!*done) {
+        for (const auto& other : in_flight) ASSERT_TRUE(group.poll(*other->flight).ok());
+        ASSERT_TRUE(group.repair().ok());
+        std::this_thread::yield();
+        continue;
+      }
+      const bool gathers = one.flight->is_gathering();
+      ASSERT_TRUE(group.take(*one.flight).ok());
+      std::vector<double> expected;
+      for (int other = 0; other < kHosts; ++other) {
+        const auto more = vector_of(other, one.number, one.own.size());
+        if (gathers || other == 0) {
+          expected.insert(expected.end(), more.begin(), more.end());
+        } else {
+          for (std::size_t i = 0; i < more.size(); ++i) expected[i] += more[i];
+        }
+      }
+      ASSERT_EQ(one.output.size(), expected.size());
+      ASSERT_TRUE(expected.empty() || std::memcmp(one.output.data(), expected.data(),
+                                                  expected.size() * sizeof(double)) == 0)
+          << one.number;
+      in_flight.erase(in_flight.begin() + static_cast<std::ptrdiff_t>(any));
+      ++taken;
+    }
+  });
+  for (const auto& most : most_in_flight) EXPECT_EQ(most, kMost);
 }
 
 TEST_F(NicGroups, WhatIsGivenUpTouchesNoBuffer) {
@@ -315,20 +395,25 @@ TEST_F(NicGroups, WhatIsGivenUpTouchesNoBuffer) {
       shape.ranks = kHosts;
       const plan::NicCall call = *plan::lower_call(shape, rank);
       const bool gives_up = gathers && rank == 0;
+      NicFlight* flight = nullptr;
       if (rank == 0) {
-        ASSERT_TRUE(group.start(call, &own, output.data()).ok());
-        ASSERT_FALSE(*group.poll());
-        EXPECT_EQ(group.describe(),
+        const auto started = group.start(call, &own, output.data());
+        ASSERT_TRUE(started.ok());
+        flight = *started;
+        ASSERT_FALSE(*group.poll(*flight));
+        EXPECT_EQ(flight->describe(),
                   gathers ? "an allgather on host 0 lacks the blocks of hosts 1 2"
                           : "operation 0 on host 0 lacks a contribution of hosts 1 2");
       }
       if (gives_up) group.give_up({base::Code::cancelled, "enough"});
       together.arrive_and_wait();
       if (rank != 0) {
-        ASSERT_TRUE(group.start(call, &own, output.data()).ok());
+        const auto started = group.start(call, &own, output.data());
+        ASSERT_TRUE(started.ok());
+        flight = *started;
       }
       while (!gives_up) {
-        const auto done = group.poll();
+        const auto done = group.poll(*flight);
         ASSERT_TRUE(done.ok()) << done.error().message;
         if (*done) break;
         ASSERT_TRUE(group.repair().ok());
@@ -336,12 +421,12 @@ TEST_F(NicGroups, WhatIsGivenUpTouchesNoBuffer) {
       }
       together.arrive_and_wait();
       if (!gives_up) {
-        EXPECT_TRUE(group.take().ok());
+        EXPECT_TRUE(group.take(*flight).ok());
         continue;
       }
       for (int i = 0; i < 3; ++i) {
-        EXPECT_EQ(group.poll().error().message, "enough");
-        EXPECT_EQ(group.take().error().message, "enough");
+        EXPECT_EQ(group.poll(*flight).error().message, "enough");
+        EXPECT_EQ(group.take(*flight).error().message, "enough");
         EXPECT_EQ(group.start(call, &own, output.data()).error().code, base::Code::cancelled);
       }
       EXPECT_EQ(output, (std::array<std::int64_t, kHosts>{-1, -1, -1}));
@@ -419,7 +504,7 @@ TEST_F(NicGroups, RanksThatDisagreeInALaterPacketGetNoSum) {
     EXPECT_EQ(output, std::vector<std::int64_t>(600, -1));
     EXPECT_EQ(status.error().code, rank == 0 ? base::Code::mismatch : base::Code::timeout);
     if (rank == 0) {
-      EXPECT_EQ(group.mismatching_rank().value_or(NicRank{-1, 0}).host, 2);
+      EXPECT_EQ(group.oldest().mismatching_rank().value_or(NicRank{-1, 0}).host, 2);
     }
   });
 }

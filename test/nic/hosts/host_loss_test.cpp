@@ -17,7 +17,7 @@
 #include "nic/harness/lossy_hosts.hpp"
 #include "nic/lowering/lower.hpp"
 #include "nic/port/segments.hpp"
-#include "nic/port/tree_ports.hpp"
+#include "nic/port/tree_vector.hpp"
 
 namespace unisono::nic::test::host_loss_test {
 namespace {
@@ -65,11 +65,11 @@ class NicHostLoss : public LossyHosts {
   }
 
   // Only the rank at place 0 asks.
-  static void await(TreePorts& trees, int place, base::Prng& random) {
-    while (!trees.is_done()) {
+  static void await(TreePorts& trees, const TreeVector& vector, int place, base::Prng& random) {
+    while (!vector.is_done()) {
       if (place == 0) {
         const auto delay_ns = static_cast<std::int64_t>(1e6 * (0.5 + random.unit()));
-        const auto asked = trees.repair(base::now_ns(), delay_ns);
+        const auto asked = trees.repair(trees.ends(), base::now_ns(), delay_ns);
         ASSERT_TRUE(asked.ok()) << asked.error().message;
       }
       std::this_thread::yield();
@@ -82,23 +82,24 @@ class NicHostLoss : public LossyHosts {
   static void operate(TreePorts& trees, engine::HostReduction& reduction, int host, int place,
                       std::atomic<std::uint64_t>& posted) {
     const auto kernel = arith::find_kernel(arith::Operator::sum, arith::Type::int64);
+    TreeVector vector(trees);
     base::Prng random(static_cast<std::uint64_t>(host * 10 + place));
     int wrong = 0;
     for (std::uint64_t operation = 0; operation < kReductions; ++operation) {
       const Vector own = vector_of(host, place, operation);
       const std::size_t bytes = own.size() * sizeof own[0];
-      const auto cut = TreePorts::Cut::whole(bytes);
+      const auto cut = TreeCut::whole(bytes);
       if (reduction.give({UNISONO_NIC_SUM_INT64, bytes, {own.data(), 0, bytes}})) {
         const auto combined = reduction.combine(kernel, static_cast<std::int64_t>(own.size()));
         const std::vector<std::uint64_t> sum(combined.begin(), combined.end());
         posted.store(operation + 1, std::memory_order_release);
-        ASSERT_TRUE(trees.post(UNISONO_NIC_SUM_INT64, cut, {sum.data(), 0, bytes}).ok());
+        ASSERT_TRUE(vector.post(UNISONO_NIC_SUM_INT64, cut, {sum.data(), 0, bytes}).ok());
       } else {
-        trees.follow(cut);
+        vector.follow(cut);
       }
-      ASSERT_NO_FATAL_FAILURE(await(trees, place, random));
+      ASSERT_NO_FATAL_FAILURE(await(trees, vector, place, random));
       Vector result(own.size());
-      ASSERT_TRUE(trees.take(result.data()));
+      ASSERT_TRUE(vector.take(result.data()));
       ASSERT_EQ(posted.load(std::memory_order_acquire), operation + 1);
       wrong += result != sum_of(operation);
     }

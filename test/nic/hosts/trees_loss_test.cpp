@@ -17,7 +17,7 @@
 #include "nic/harness/lossy_hosts.hpp"
 #include "nic/lowering/lower.hpp"
 #include "nic/lowering/row.hpp"
-#include "nic/port/tree_ports.hpp"
+#include "nic/port/tree_vector.hpp"
 
 namespace unisono::nic::test::trees_loss_test {
 namespace {
@@ -87,6 +87,7 @@ class NicTreesLoss : public LossyHosts {
 
   // With `asks` false, a rank never requests packets, however late others arrive on a busy machine.
   static void operate(TreePorts& trees, int rank, bool asks) {
+    TreeVector vector(trees);
     base::Prng random(static_cast<std::uint64_t>(rank));
     for (int operation = 0; operation < kReductions; ++operation) {
       std::vector<std::int64_t> values = vector_of(rank, operation);
@@ -96,22 +97,22 @@ class NicTreesLoss : public LossyHosts {
         for (std::size_t i = 0; i < given.size(); ++i) expected[i] += given[i];
       }
       const std::size_t bytes = values.size() * sizeof values[0];
-      const auto posted = trees.post(UNISONO_NIC_SUM_INT64,
-                                     {.pieces = kPieces, .bounds = {0, bytes / kPieces, bytes}},
-                                     {values.data(), 0, bytes});
+      const auto posted = vector.post(UNISONO_NIC_SUM_INT64,
+                                      {.pieces = kPieces, .bounds = {0, bytes / kPieces, bytes}},
+                                      {values.data(), 0, bytes});
       ASSERT_TRUE(posted.ok()) << posted.error().message;
-      while (!trees.is_done()) {
+      while (!vector.is_done()) {
         std::this_thread::yield();
         if (!asks) continue;
         const auto delay_ns = static_cast<std::int64_t>(1e6 * (0.5 + random.unit()));
-        const auto asked = trees.repair(base::now_ns(), delay_ns);
+        const auto asked = trees.repair(trees.ends(), base::now_ns(), delay_ns);
         ASSERT_TRUE(asked.ok()) << asked.error().message;
       }
-      ASSERT_TRUE(trees.take(values.data()));
+      ASSERT_TRUE(vector.take(values.data()));
       ASSERT_EQ(values, expected) << "operation " << operation;
     }
-    EXPECT_EQ(trees.lacking(), 0U);
-    EXPECT_EQ(trees.given() & 3U, 3U);
+    EXPECT_EQ(vector.lacking(), 0U);
+    EXPECT_EQ(vector.given() & 3U, 3U);
   }
 };
 

@@ -101,17 +101,26 @@ plan::NicCall sum_of(std::size_t count) {
 
 class NicReductions : public ::testing::Test {
  protected:
-  std::unique_ptr<NicReduction> rank_of(int trees = 1,
-                                        std::unique_ptr<HostReduction> ranks = nullptr) {
-    const int splits = trees == 1 ? 0 : 1;
-    auto made =
-        std::make_unique<NicReduction>(1, std::move(ranks), select::SplitChoice::forced(splits));
+  // A rank of the host, with several operations in flight.
+  struct OneRank {
+    nic::TreePorts ports;
+    select::SplitChoice splits;
+    std::unique_ptr<NicReduction> reduction, later;
+  };
+  std::unique_ptr<OneRank> rank_of(int trees = 1, std::unique_ptr<HostReduction> ranks = nullptr,
+                                   std::unique_ptr<HostReduction> ranks_later = nullptr) {
+    auto made = std::make_unique<OneRank>();
+    made->splits = select::SplitChoice::forced(trees == 1 ? 0 : 1);
     for (int tree = 0; tree < trees; ++tree) {
-      EXPECT_TRUE(made->ports()
+      EXPECT_TRUE(made->ports
                       .add(SharedMemory::node(), trees_[static_cast<std::size_t>(tree)].join(),
                            std::nullopt)
                       .ok());
     }
+    made->reduction =
+        std::make_unique<NicReduction>(1, made->ports, made->splits, std::move(ranks));
+    made->later =
+        std::make_unique<NicReduction>(1, made->ports, made->splits, std::move(ranks_later));
     return made;
   }
   static void expect_under_way(NicReduction& reduction, const std::string& lacks) {
@@ -125,7 +134,8 @@ class NicReductions : public ::testing::Test {
 };
 
 TEST_F(NicReductions, AreStartedPolledAndTaken) {
-  const auto reduction = rank_of();
+  const auto rank = rank_of();
+  const auto& reduction = rank->reduction;
   for (std::uint64_t number = 0; number < 20; ++number) {
     std::vector<std::uint64_t> input(3, number);
     std::vector<std::uint64_t> output(3, 77);
@@ -140,7 +150,7 @@ TEST_F(NicReductions, AreStartedPolledAndTaken) {
     trees_[0].finish(number, 5 + number);
     const auto done = reduction->poll();
     ASSERT_TRUE(done.ok() && *done);
-    EXPECT_EQ(reduction->ports().done_ns(), static_cast<std::int64_t>(100 + number));
+    EXPECT_EQ(reduction->vector().done_ns(), static_cast<std::int64_t>(100 + number));
     EXPECT_EQ(reduction->describe(), name + "has its result");
     ASSERT_TRUE(reduction->take().ok());
     EXPECT_EQ(output, std::vector<std::uint64_t>(3, 5 + number));
@@ -148,7 +158,8 @@ TEST_F(NicReductions, AreStartedPolledAndTaken) {
 }
 
 TEST_F(NicReductions, InPiecesLackWhatAnyTreeLacks) {
-  const auto reduction = rank_of(2);
+  const auto rank = rank_of(2);
+  const auto& reduction = rank->reduction;
   const std::vector<std::uint64_t> input(5, 1);
   std::vector<std::uint64_t> output(5, 77);
   ASSERT_TRUE(reduction->start(sum_of(5), input.data(), output.data()).ok());
@@ -157,8 +168,8 @@ TEST_F(NicReductions, InPiecesLackWhatAnyTreeLacks) {
   trees_[0].send_up(0);
   expect_under_way(
       *reduction, "operation 0 on host 1 lacks a contribution of hosts 3 and the result of host 0");
-  EXPECT_EQ(reduction->ports().lacking(), 3U);
-  EXPECT_EQ(reduction->ports().given() & 3U, 1U);
+  EXPECT_EQ(reduction->vector().lacking(), 3U);
+  EXPECT_EQ(reduction->vector().given() & 3U, 1U);
   trees_[1].finish(0, 9);
   expect_under_way(*reduction, "operation 0 on host 1 lacks the result of host 0");
   trees_[0].finish(0, 8);
@@ -174,14 +185,15 @@ TEST_F(NicReductions, OfSeveralRanksWaitForTheirOwnHostFirst) {
   void* start = memory.data();
   std::size_t room = memory.size();
   auto* const aligned = static_cast<std::byte*>(std::align(64, bytes, start, room));
-  const auto first = rank_of(1, std::make_unique<HostReduction>(aligned, 0, kRanks, 1));
-  const auto second = rank_of(1, std::make_unique<HostReduction>(aligned, 1, kRanks, 1));
+  const auto one_rank = rank_of(1, std::make_unique<HostReduction>(aligned, 0, kRanks, 1));
+  const auto other_rank = rank_of(1, std::make_unique<HostReduction>(aligned, 1, kRanks, 1));
+  const auto& first = one_rank->reduction;
+  const auto& second = other_rank->reduction;
   const std::uint64_t one = 1;
   const std::uint64_t two = 2;
   std::array<std::uint64_t, kRanks> outputs = {};
   ASSERT_TRUE(second->start(sum_of(1), &two, &outputs[1]).ok());
   expect_under_way(*second, "operation 0 on host 1 waits for other ranks of this host");
-  EXPECT_TRUE(second->repair().ok());
   ASSERT_TRUE(first->start(sum_of(1), &one, &outputs[0]).ok());
   EXPECT_EQ(trees_[0].block(0, 0).data[0], 3U) << "the sum of both";
   expect_under_way(*second, "operation 0 on host 1 lacks a contribution of hosts 3");
@@ -193,8 +205,58 @@ TEST_F(NicReductions, OfSeveralRanksWaitForTheirOwnHostFirst) {
   EXPECT_EQ(outputs, (std::array<std::uint64_t, kRanks>{10, 10}));
 }
 
+TEST_F(NicReductions, InFlightEndInAnyOrder) {
+  const auto rank = rank_of();
+  const std::uint64_t input = 1;
+  std::uint64_t first = 77;
+  std::uint64_t second = 77;
+  ASSERT_TRUE(rank->reduction->start(sum_of(1), &input, &first).ok());
+  ASSERT_TRUE(rank->later->start(sum_of(1), &input, &second).ok());
+  EXPECT_EQ(rank->reduction->vector().number(), 0U);
+  EXPECT_EQ(rank->later->vector().number(), 1U);
+  trees_[0].finish(1, 6);
+  EXPECT_FALSE(*rank->reduction->poll());
+  ASSERT_TRUE(*rank->later->poll());
+  ASSERT_TRUE(rank->later->take().ok());
+  EXPECT_EQ(second, 6U);
+  EXPECT_EQ(first, 77U);
+  trees_[0].finish(0, 5);
+  ASSERT_TRUE(*rank->reduction->poll());
+  ASSERT_TRUE(rank->reduction->take().ok());
+  EXPECT_EQ(first, 5U);
+}
+
+// A result that is not taken keeps its place. A rank that starts one operation after the other
+// overwrites none of its own results.
+TEST_F(NicReductions, HaveRoomForAsManyPacketsAsThePortAllows) {
+  const auto rank = rank_of();
+  const std::vector<std::uint64_t> input(nic::kWordsMax, 3);
+  std::vector<std::uint64_t> output(nic::kWordsMax);
+  const auto whole = [](int packets) {
+    return sum_of(static_cast<std::size_t>(packets * UNISONO_NIC_WORDS_MAX));
+  };
+  std::uint64_t at = 0;
+  for (int round = 0; round < 10; ++round) {
+    ASSERT_TRUE(rank->reduction->has_room(whole(nic::kPacketsMax)));
+    ASSERT_TRUE(rank->reduction->start(whole(3), input.data(), output.data()).ok());
+    EXPECT_TRUE(rank->later->has_room(whole(1)));
+    EXPECT_FALSE(rank->later->has_room(whole(2)));
+    ASSERT_TRUE(rank->later->start(sum_of(1), input.data(), output.data()).ok());
+    EXPECT_FALSE(rank->later->has_room(sum_of(0)));
+    for (std::uint64_t packet = 0; packet < 4; ++packet) trees_[0].finish(at + packet, 9);
+    EXPECT_FALSE(rank->later->has_room(sum_of(0))) << "the results are there, but not taken";
+    ASSERT_TRUE(rank->later->take().ok());
+    EXPECT_FALSE(rank->later->has_room(sum_of(0))) << "the oldest one is not taken";
+    ASSERT_TRUE(rank->reduction->take().ok());
+    EXPECT_EQ(output.front(), 9U);
+    EXPECT_EQ(output[3 * UNISONO_NIC_WORDS_MAX - 1], 9U);
+    at += 4;
+  }
+}
+
 TEST_F(NicReductions, NameTheRankWhoseCallDiffers) {
-  const auto reduction = rank_of();
+  const auto rank = rank_of();
+  const auto& reduction = rank->reduction;
   const std::uint64_t input = 1;
   std::uint64_t output = 77;
   ASSERT_TRUE(reduction->start(sum_of(1), &input, &output).ok());

@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "nic/port/vector_limit.hpp"
 #include "nic/program/tables.h"
 
 namespace unisono::nic::test::host_blocks_test {
@@ -81,13 +82,27 @@ TEST(HostBlocks, OneOfManyIsTheLast) {
 
 TEST(HostBlocks, ARankWhoseCallDiffersIsFound) {
   Host host(3);
-  for (int place = 0; place < 3; ++place) host.at(place).begin(7, 100);
-  EXPECT_EQ(host.at(1).mismatching_place(), std::nullopt);
-  host.at(2).begin(7, 101);
-  EXPECT_EQ(host.at(0).mismatching_place(), 2);
-  EXPECT_EQ(host.at(2).mismatching_place(), 0);
-  host.at(2).begin(8, 100);
-  EXPECT_EQ(host.at(1).mismatching_place(), 2);
+  for (int place = 0; place < 3; ++place) host.at(place).begin(0, 7, 100);
+  EXPECT_EQ(host.at(1).mismatching_place(0), std::nullopt);
+  host.at(2).begin(0, 7, 101);
+  EXPECT_EQ(host.at(0).mismatching_place(0), 2);
+  EXPECT_EQ(host.at(2).mismatching_place(0), 0);
+  host.at(2).begin(0, 8, 100);
+  EXPECT_EQ(host.at(1).mismatching_place(0), 2);
+}
+
+TEST(HostBlocks, CallsInFlightAreComparedSeparately) {
+  Host host(2);
+  for (std::uint64_t call = 0; call < kInFlightMax; ++call) {
+    host.at(0).begin(call, 7, 100 + call);
+    host.at(1).begin(call, 7, call == 2 ? 1 : 100 + call);
+  }
+  for (std::uint64_t call = 0; call < kInFlightMax; ++call) {
+    EXPECT_EQ(host.at(0).mismatching_place(call).has_value(), call == 2) << call;
+  }
+  host.at(1).begin(kInFlightMax + 2, 7, 5);
+  host.at(0).begin(kInFlightMax + 2, 7, 5);
+  EXPECT_EQ(host.at(0).mismatching_place(kInFlightMax + 2), std::nullopt);
 }
 
 }  // namespace
