@@ -55,7 +55,8 @@ def test_a_rank_leaves(tmp_path, case, kind):
 
 
 @pytest.mark.parametrize(("method", "case", "kind"),
-                         itertools.product(["fork", "spawn"], IN_CHILDREN, ["compiled", "python"]))
+                         list(itertools.product(["fork", "spawn"], IN_CHILDREN,
+                                                ["compiled", "python"])))
 def test_a_child_of_multiprocessing_leaves(tmp_path, case, kind, method):
     """A forked one runs no functions of atexit, and a spawned one does."""
     printed, errors = run(tmp_path, case, kind, method)
