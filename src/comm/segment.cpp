@@ -42,6 +42,11 @@ constexpr std::int64_t kBulkWindow = 128 * 1024;
 // A stream carries a long message faster than several parts that wait for each other.
 constexpr std::int64_t kStreamWindow = 1024 * 1024;
 constexpr std::int64_t kLeastBulkWindow = 16 * 1024;
+// Where ranks lose their cores to computation, each part of a long message costs a wait for a turn.
+// More than the usual memory makes parts longer. Ranks with cores of their own are slower with
+// buffers that no cache holds, so it is not usual.
+constexpr std::int64_t kUsualBuffers = 64 * 1024 * 1024;
+constexpr std::int64_t kLongestBulkWindow = 4 * 1024 * 1024;
 constexpr int kSmallChannels = 64;
 constexpr int kMiddleChannels = 32;
 constexpr int kFewMiddleChannels = 16;
@@ -150,8 +155,7 @@ plan::WindowGeometry plan_middle(int ranks, std::int64_t lines, std::int64_t sha
 // With windows of half the length, long messages at 4x2 took up to twice as long. `most`: may be
 // taken for enough slot indexes.
 plan::WindowGeometry plan_bulk(int ranks, std::int64_t lines, std::int64_t share, std::int64_t most,
-                               bool has_streams) {
-  std::int64_t window = has_streams ? kStreamWindow : kBulkWindow;
+                               std::int64_t window) {
   lines += kPieceLines;
   const std::int64_t whole = window + lines * plan::kLineBytes;
   int channels = fitting_channels(kBulkChannels, whole, ranks, share);
@@ -161,6 +165,14 @@ plan::WindowGeometry plan_bulk(int ranks, std::int64_t lines, std::int64_t share
   }
   while (window > kLeastBulkWindow && window * channels * ranks > share) window /= 2;
   return {.ranks = ranks, .channels = channels, .lines = lines, .data_bytes = window};
+}
+
+std::int64_t wanted_bulk_window(Links links, std::int64_t buffers) {
+  if (links == Links::streams) return kStreamWindow;
+  if (links == Links::datagrams) return kBulkWindow;
+  const auto factor = std::bit_floor(
+      static_cast<std::uint64_t>(std::clamp<std::int64_t>(buffers / kUsualBuffers, 1, 1024)));
+  return std::min(kBulkWindow * static_cast<std::int64_t>(factor), kLongestBulkWindow);
 }
 
 }  // namespace
@@ -179,7 +191,8 @@ SegmentLayout plan_segment(int ranks, const base::Settings& settings, Links link
                                      : plan_middle(ranks, lines, share - small);
   const std::int64_t left = whole - small - g.windows[SizeClass::middle].windows_bytes();
   const std::int64_t most = links == Links::none ? share : left;
-  g.windows[SizeClass::bulk] = plan_bulk(ranks, lines, share, most, g.streams);
+  g.windows[SizeClass::bulk] =
+      plan_bulk(ranks, lines, share, most, wanted_bulk_window(links, whole));
 
   std::int64_t end = round_up(static_cast<std::int64_t>(sizeof(SegmentHeader)), 4096);
   const auto place = [&end](std::int64_t bytes) {

@@ -58,7 +58,7 @@ constexpr std::array<SettingRow, kSettingCount> kTable{{
     {Setting::channels, "UNISONO_CHANNELS", SettingType::integer, "0", 0, kMostChannels, false, "", kUser,
      "Small operations of one communicator that may be in progress at once, rounded down to a power of two; 0: the library chooses."},
     {Setting::buffers, "UNISONO_BUFFERS", SettingType::size, "64M", 64 * kKiB, kTiB, false, "", kUser,
-     "Most shared memory that one communicator may use for its buffers."},
+     "Most shared memory that one communicator may use for its buffers. On one host, each doubling beyond 64M doubles the parts of long messages, up to 4 MiB at 2G. Ranks that compute meanwhile wait less often with long parts."},
     {Setting::shared_limit, "UNISONO_SHARED_LIMIT", SettingType::size, "16G", kMiB, 16 * kTiB, false, "", kUser,
      "Address space reserved for the job's shared memory. Only used pages take memory."},
     {Setting::networks, "UNISONO_NETWORKS", SettingType::text, "", 0, 0, false, "", kUser,

@@ -14,6 +14,7 @@ import multiprocessing
 import os
 import sys
 import threading
+import time
 
 import torch
 import torch.distributed as dist
@@ -82,6 +83,10 @@ def is_in_a_thread(wait_for_rank_0):
 
     threading.Thread(target=call, daemon=True).start()
     has_begun.wait()
+    if os.environ.get("TORCH_UNISONO") == "python":  # it needs the interpreter on the way in, too
+        group = dist.group.WORLD._get_backend(torch.device("cpu"))
+        while group.count_under_way() == 0:
+            time.sleep(0.001)
 
 
 def sends(wait_for_rank_0):

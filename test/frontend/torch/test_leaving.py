@@ -54,14 +54,9 @@ def test_a_rank_leaves(tmp_path, case, kind):
     assert sorted(printed[:-1]) == sorted(lines), errors
 
 
-# But for one: in the Python back end a daemon thread still has to leave torch's own code, for which
-# a spawned child does not wait.
-CHILDREN = [each for each in itertools.product(["fork", "spawn"], IN_CHILDREN,
-                                               ["compiled", "python"])
-            if each != ("spawn", "is_in_a_thread", "python")]
-
-
-@pytest.mark.parametrize(("method", "case", "kind"), CHILDREN)
+@pytest.mark.parametrize(("method", "case", "kind"),
+                         list(itertools.product(["fork", "spawn"], IN_CHILDREN,
+                                                ["compiled", "python"])))
 def test_a_child_of_multiprocessing_leaves(tmp_path, case, kind, method):
     """A forked one runs no functions of atexit, and a spawned one does."""
     printed, errors = run(tmp_path, case, kind, method)

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <string>
 #include <vector>
 
 #include "algorithm/algorithm.hpp"
@@ -88,6 +89,43 @@ TEST(SegmentSlots, LongCallsOfSomeHostsAreNotEachFollowedByCredit) {
     EXPECT_GE(bulk.channels, 4);
     EXPECT_EQ(bulk.data_bytes, 1024 * 1024);
     EXPECT_LE(bytes, settings.bytes(base::Setting::buffers));
+  }
+}
+
+std::int64_t bulk_window(const char* buffers, int ranks, Links links) {
+  const auto settings = base::Settings::from({{"UNISONO_BUFFERS", buffers}});
+  EXPECT_TRUE(settings.ok());
+  return plan_segment(ranks, *settings, links).windows[plan::SizeClass::bulk].data_bytes;
+}
+
+TEST(SegmentWindows, GrowWithTheMemoryOfOneHost) {
+  constexpr std::int64_t kKiB = 1024;
+  for (const int ranks : {2, 4, 8}) {
+    SCOPED_TRACE(ranks);
+    EXPECT_EQ(bulk_window("64M", ranks, Links::none), 128 * kKiB);
+    EXPECT_EQ(bulk_window("127M", ranks, Links::none), 128 * kKiB);
+    EXPECT_EQ(bulk_window("256M", ranks, Links::none), 512 * kKiB);
+    EXPECT_EQ(bulk_window("2G", ranks, Links::none), 4096 * kKiB);
+    EXPECT_EQ(bulk_window("1T", ranks, Links::none), 4096 * kKiB);
+    EXPECT_EQ(bulk_window("2G", ranks, Links::datagrams), 128 * kKiB);
+    EXPECT_EQ(bulk_window("2G", ranks, Links::streams), 1024 * kKiB);
+  }
+}
+
+// Longer windows never take more than the setting allows, of all ranks together.
+TEST(SegmentWindows, StayWithinTheSetting) {
+  for (const std::int64_t megabytes : {64, 128, 256, 512, 1024, 2048, 4096}) {
+    const auto settings =
+        base::Settings::from({{"UNISONO_BUFFERS", std::to_string(megabytes) + "M"}});
+    ASSERT_TRUE(settings.ok());
+    for (const int ranks : {2, 3, 8, 32, 64}) {
+      const SegmentLayout layout = plan_segment(ranks, *settings);
+      std::int64_t bytes = 0;
+      for (const plan::SizeClass size : plan::kSizeClasses) {
+        bytes += layout.windows[size].given() ? layout.windows[size].windows_bytes() : 0;
+      }
+      EXPECT_LE(bytes, megabytes << 20) << ranks << " ranks, " << megabytes << " MiB";
+    }
   }
 }
 

@@ -115,14 +115,14 @@ void StoreExchange::wait(const std::vector<std::string>& keys) {
 }
 
 // The last rank to call it deletes the remaining keys. The rank that hosts the store may have ended
-// by now, and the store with it.
+// by now, and the store with it, which is a DistError. Other errors are faults of the call.
 void StoreExchange::clean_up() {
   const std::string count = "unisono/" + name_ + "/ready";
   try {
     if (store_->add(count, 1) < size_) return;
     for (int rank = 0; rank < size_; ++rank) store_->deleteKey(key(round_ - 1, rank));
     store_->deleteKey(count);
-  } catch (const c10::Error&) {
+  } catch (const c10::DistError&) {
     return;
   }
 }

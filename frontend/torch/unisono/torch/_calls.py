@@ -18,6 +18,26 @@ from ._exchange import join
 _DAY = datetime.timedelta(days=1)
 
 
+_ending: Optional[int] = None  # the thread that ends the interpreter, when it has begun
+_own = threading.local()  # whether a thread serves a queue of this module
+_never_free = threading.Lock()
+_never_free.acquire()
+
+
+def note_end_of_interpreter() -> None:
+    """From now on only daemon threads are left beside the calling one. One of them that comes back
+    from a call has to pass torch's C++ functions. Python before 3.14 ends it there when it takes
+    the GIL of an interpreter that has ended, and with it the process. So it stays here. Threads
+    that serve a queue end before."""
+    global _ending
+    _ending = threading.get_ident()
+
+
+def _stay_if_interpreter_ends() -> None:
+    if _ending not in (None, threading.get_ident()) and not hasattr(_own, "serves"):
+        _never_free.acquire()
+
+
 class BadArgument(Exception):
     """An argument of this rank is wrong, which all ranks have to hear."""
 
@@ -34,7 +54,7 @@ class Work(dist.Work):
         self._results = results
         self._ended = threading.Event()
         self._error: Optional[Exception] = None
-        self._source = torch.futures.Future()
+        self._source: torch.futures.Future[None] = torch.futures.Future()
         self._future = self._source.then(lambda _: self._value())
         self._process = os.getpid()
 
@@ -106,6 +126,13 @@ class Calls:
     def submit(self, name: str, options: Any, results: list[torch.Tensor],
                operation: Callable[[], None]) -> Optional[Work]:
         """No work for a blocking call that has ended here; torch then waits for none."""
+        try:
+            return self._submit(name, options, results, operation)
+        finally:
+            _stay_if_interpreter_ends()
+
+    def _submit(self, name: str, options: Any, results: list[torch.Tensor],
+                operation: Callable[[], None]) -> Optional[Work]:
         if not self.is_own():
             raise dist.DistBackendError(f"unisono: {name}: a forked child has no part in the group "
                                         "of its parent")
@@ -173,6 +200,7 @@ class Calls:
             pass  # it has failed already
 
     def _serve(self) -> None:
+        _own.serves = True
         while (self._server is threading.current_thread()
                and (item := self._queue.get()) is not None):
             work, name, limit, operation = item

@@ -67,7 +67,7 @@ class _Session:
             self._lead()
         else:
             self._follow()
-        return dist.PrefixStore(self._name, self._store)
+        return dist.distributed_c10d.PrefixStore(self._name, self._store)
 
     def _hello(self, rank: int) -> str:
         return f"unisono/python/hello/{rank}"

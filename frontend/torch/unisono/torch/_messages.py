@@ -35,7 +35,8 @@ class _Channel:
         # A store's connection serves one thread at a time, and this one waits.
         own = store.clone() if hasattr(store, "clone") else store
         name = f"unisono/{source}-to-{target}"
-        self.calls = Calls(dist.PrefixStore(name, own), int(rank != source), 2, timeout)
+        prefixed = dist.distributed_c10d.PrefixStore(name, own)
+        self.calls = Calls(prefixed, int(rank != source), 2, timeout)
         self.is_receiver = rank == target
         self._source = source
         self._lock = threading.Lock()  # for the next two: no tag is in both

@@ -7,17 +7,20 @@ A blocking call runs on the calling thread if no operation is queued; an asynchr
 thread of the group, in the order of calls."""
 
 import datetime
+import sys
+import threading
 import time
 import weakref
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from types import FrameType
 from typing import Any, Optional
 
 import torch
 import torch.distributed as dist
 import unisono
 
-from ._calls import BadArgument, Calls
+from ._calls import BadArgument, Calls, note_end_of_interpreter
 from ._exchange import open_session
 from ._memory import Blocks
 from ._messages import Messages
@@ -25,8 +28,9 @@ from ._messages import Messages
 _c10d = torch._C._distributed_c10d
 _SHRINK_ABORTS = 1  # torch.distributed.SHRINK_ABORT
 _MOST_DIMENSIONS = 24  # of a sparse tensor
-_WORDS = {"SUM": "sum", "AVG": "sum", "PREMUL_SUM": "sum", "PRODUCT": "prod", "MIN": "min",
-          "MAX": "max", "BAND": "bitwise_and", "BOR": "bitwise_or", "BXOR": "bitwise_xor"}
+_WORDS: dict[str, Any] = {
+    "SUM": "sum", "AVG": "sum", "PREMUL_SUM": "sum", "PRODUCT": "prod", "MIN": "min", "MAX": "max",
+    "BAND": "bitwise_and", "BOR": "bitwise_or", "BXOR": "bitwise_xor"}
 _NOT_DIVIDED = (torch.uint16, torch.uint32, torch.uint64)  # by torch
 
 
@@ -66,7 +70,7 @@ def _same_size(tensors: Sequence[torch.Tensor]) -> bool:
     return all(tensor.numel() == tensors[0].numel() for tensor in tensors)
 
 
-def _operator(op: Any, tensor: torch.Tensor) -> str:
+def _operator(op: Any, tensor: torch.Tensor) -> Any:
     name = next((word for word in _WORDS if op == getattr(dist.ReduceOp, word)), None)
     if name is None:
         raise BadArgument(TypeError, f"the reduction {op} is unknown")
@@ -103,14 +107,38 @@ _CANCELLING = 5.0
 _living: "weakref.WeakSet[PythonBackend]" = weakref.WeakSet()
 
 
-def _wait_until_idle(groups: list["PythonBackend"], seconds: float) -> None:
+def _wait_while(condition: Callable[[], bool], seconds: float) -> None:
     limit = time.monotonic() + seconds
-    while any(group.count_under_way() for group in groups) and time.monotonic() < limit:
+    while condition() and time.monotonic() < limit:
         time.sleep(0.001)
+
+
+def _wait_until_idle(groups: list["PythonBackend"], seconds: float) -> None:
+    _wait_while(lambda: any(group.count_under_way() for group in groups), seconds)
+
+
+def _has_thread_in_torch() -> bool:
+    """Whether another thread is between torch's functions and this back end, where it must not take
+    the GIL of an interpreter that has ended. It soon comes here and stays."""
+    return any(_is_in_torch(frame) for thread, frame in sys._current_frames().items()
+               if thread != threading.get_ident())
+
+
+def _is_in_torch(frame: Optional[FrameType]) -> bool:
+    """Those of this package follow torch's."""
+    while frame is not None:
+        name = frame.f_globals.get("__name__", "")
+        if name.startswith("unisono.torch."):
+            return False
+        if name == dist.distributed_c10d.__name__:
+            return True
+        frame = frame.f_back
+    return False
 
 
 def end_living_groups(grace: datetime.timedelta) -> list[str]:
     """As that of the compiled back end."""
+    note_end_of_interpreter()
     groups = [group for group in _living if group.is_own()]
     try:
         _wait_until_idle(groups, grace.total_seconds())
@@ -130,6 +158,7 @@ def end_living_groups(grace: datetime.timedelta) -> list[str]:
     _wait_until_idle(groups, _CANCELLING)
     for group in groups:
         group.shutdown()
+    _wait_while(_has_thread_in_torch, _CANCELLING)
     return lines
 
 
@@ -220,7 +249,7 @@ class PythonBackend(_c10d.Backend):
             raise ValueError(f"unisono: shrink: rank {rank} is one of the excluded ranks")
         name = "-".join(["unisono-without", *map(str, excluded)])
         timeout = options._timeout if options is not None else self._calls.timeout
-        return PythonBackend(dist.PrefixStore(name, self._store), kept.index(rank), len(kept),
+        return PythonBackend(_c10d.PrefixStore(name, self._store), kept.index(rank), len(kept),
                              timeout)
 
     def send(self, tensors: list[torch.Tensor], target: int, tag: int) -> Any:

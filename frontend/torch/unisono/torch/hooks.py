@@ -14,7 +14,9 @@ from ._python import PythonBackend
 
 
 def bfloat16_with_float32_sums(
-        group: Any, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
+        group: Any,
+        bucket: dist.GradBucket,  # type: ignore[name-defined]
+) -> torch.futures.Future[torch.Tensor]:
     """Averages gradients that travel as bfloat16 and are added up as float32.
 
     Each rank adds up one part of the gradients of all ranks, in the order of ranks, rounds the
@@ -32,4 +34,6 @@ def bfloat16_with_float32_sums(
     else:
         from . import _c10d  # type: ignore[attr-defined]
         work = _c10d.average_as_bfloat16(backend, bucket.buffer())
-    return work.get_future().then(lambda future: future.value()[0])
+    average: torch.futures.Future[torch.Tensor] = work.get_future().then(
+        lambda future: future.value()[0])
+    return average
