@@ -224,8 +224,7 @@ TEST(LookAhead, NotWherePullsAre) {
 // The value: how many ranks.
 class LookAheadOf : public testing::TestWithParam<int> {};
 
-// Whatever comes when, every message is put once and every result is right; of 70 ranks, more
-// messages are under way than a rank looks ahead.
+// Whatever comes when, every message is put once and every result is right.
 TEST_P(LookAheadOf, EveryOrderOfArrivalGivesTheSameResult) {
   const int count_of_ranks = GetParam();
   int looking = 0;
@@ -258,7 +257,7 @@ TEST_P(LookAheadOf, EveryOrderOfArrivalGivesTheSameResult) {
   EXPECT_GT(looking, 10 * count_of_ranks) << "of the ranks of all rows";
 }
 
-// Of 70 ranks, more messages are under way than a rank looks ahead.
+// With 70 ranks, a rank looks ahead at fewer messages than are under way.
 INSTANTIATE_TEST_SUITE_P(Ranks, LookAheadOf, testing::Values(5, 8, 70),
                          [](const auto& value) { return "P" + std::to_string(value.param); });
 
