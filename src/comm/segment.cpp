@@ -167,12 +167,18 @@ plan::WindowGeometry plan_bulk(int ranks, std::int64_t lines, std::int64_t share
   return {.ranks = ranks, .channels = channels, .lines = lines, .data_bytes = window};
 }
 
-std::int64_t wanted_bulk_window(Links links, std::int64_t buffers) {
+// On one host, windows are only as long as memory has room for with all slot indexes.
+std::int64_t wanted_bulk_window(Links links, int ranks, std::int64_t lines, std::int64_t buffers) {
   if (links == Links::streams) return kStreamWindow;
   if (links == Links::datagrams) return kBulkWindow;
   const auto factor = std::bit_floor(
       static_cast<std::uint64_t>(std::clamp<std::int64_t>(buffers / kUsualBuffers, 1, 1024)));
-  return std::min(kBulkWindow * static_cast<std::int64_t>(factor), kLongestBulkWindow);
+  std::int64_t window =
+      std::min(kBulkWindow * static_cast<std::int64_t>(factor), kLongestBulkWindow);
+  const std::int64_t line_bytes = (lines + kPieceLines) * plan::kLineBytes;
+  const auto needed = [&] { return kBulkChannels * (window + line_bytes) * ranks; };
+  while (window > kBulkWindow && needed() > buffers / 2) window /= 2;
+  return window;
 }
 
 }  // namespace
@@ -192,7 +198,7 @@ SegmentLayout plan_segment(int ranks, const base::Settings& settings, Links link
   const std::int64_t left = whole - small - g.windows[SizeClass::middle].windows_bytes();
   const std::int64_t most = links == Links::none ? share : left;
   g.windows[SizeClass::bulk] =
-      plan_bulk(ranks, lines, share, most, wanted_bulk_window(links, whole));
+      plan_bulk(ranks, lines, share, most, wanted_bulk_window(links, ranks, lines, whole));
 
   std::int64_t end = round_up(static_cast<std::int64_t>(sizeof(SegmentHeader)), 4096);
   const auto place = [&end](std::int64_t bytes) {

@@ -67,8 +67,8 @@ def calls_back(wait_for_rank_0):
         return work.get_future().then(lambda _: None)
 
 
-def is_in_a_thread(wait_for_rank_0):
-    """A blocking call of a daemon thread."""
+def is_in_a_thread(wait_for_rank_0, waits=False):
+    """A blocking call of a daemon thread, or its wait for an operation."""
     if dist.get_rank() == 1:
         wait_for_rank_0()
         return try_to_add()
@@ -77,7 +77,9 @@ def is_in_a_thread(wait_for_rank_0):
     def call():
         has_begun.set()
         try:
-            dist.all_reduce(torch.ones(4))
+            work = dist.all_reduce(torch.ones(4), async_op=waits)
+            if waits:
+                work.wait()
         except dist.DistBackendError:
             pass
 
@@ -127,8 +129,13 @@ def has_a_pool(wait_for_rank_0):
     return pool.submit(sends, wait_for_rank_0)
 
 
+def waits_in_a_thread(wait_for_rank_0):
+    return is_in_a_thread(wait_for_rank_0, waits=True)
+
+
 CASES = {case.__name__: case for case in (completes, stays, fails, calls_back, is_in_a_thread,
-                                          sends, receives, has_groups, has_a_pool)}
+                                          waits_in_a_thread, sends, receives, has_groups,
+                                          has_a_pool)}
 kept = []  # until the end
 
 

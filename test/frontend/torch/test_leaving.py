@@ -22,14 +22,15 @@ CASES = {
     "fails": ([1, 0], [NAMED], True, ENOUGH_TIME),  # which it does not get
     "calls_back": ([0, 0], [NAMED], True, NO_TIME),
     "is_in_a_thread": ([0, 0], [NAMED], None, NO_TIME),
+    "waits_in_a_thread": ([0, 0], [NAMED], None, NO_TIME),
     "sends": ([0, 0], RECEIVED, False, ENOUGH_TIME),
     "has_a_pool": ([0, 0], RECEIVED, False, ENOUGH_TIME),
     "receives": ([0, 0], [], False, NO_TIME),
     # The other rank leaves, which ends the operations.
     "has_groups": ([0, 0], [], False, ENOUGH_TIME),
 }
-IN_PYTHON = ["stays", "is_in_a_thread", "sends", "has_a_pool"]
-IN_CHILDREN = ["fails", "is_in_a_thread", "has_a_pool"]
+IN_PYTHON = ["stays", "is_in_a_thread", "waits_in_a_thread", "sends", "has_a_pool"]
+IN_CHILDREN = ["fails", "is_in_a_thread", "waits_in_a_thread", "has_a_pool"]
 
 
 def run(tmp_path, case, kind, *method):

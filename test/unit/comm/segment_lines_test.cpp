@@ -112,6 +112,18 @@ TEST(SegmentWindows, GrowWithTheMemoryOfOneHost) {
   }
 }
 
+// Longer windows leave many ranks all the slot indexes that the usual ones have there.
+TEST(SegmentWindows, DoNotGrowAtTheExpenseOfSlotIndexes) {
+  for (const char* const buffers : {"512M", "1G", "2G", "4G"}) {
+    const auto settings = base::Settings::from({{"UNISONO_BUFFERS", buffers}});
+    ASSERT_TRUE(settings.ok());
+    for (const int ranks : {2, 8, 16, 32, 48, 64, 128}) {
+      const SegmentLayout layout = plan_segment(ranks, *settings);
+      EXPECT_EQ(layout.windows[plan::SizeClass::bulk].channels, 8) << ranks << ", " << buffers;
+    }
+  }
+}
+
 // Longer windows never take more than the setting allows, of all ranks together.
 TEST(SegmentWindows, StayWithinTheSetting) {
   for (const std::int64_t megabytes : {64, 128, 256, 512, 1024, 2048, 4096}) {

@@ -53,7 +53,12 @@ unisono_comm_t StoreExchange::init() {
   const int code = unisono_init_with(rank_, size_, &exchange, &options, &comm);
   if (error_) std::rethrow_exception(error_);
   if (code != UNISONO_OK) C10_THROW_ERROR(DistBackendError, unisono_last_error());
-  clean_up();
+  try {
+    clean_up();
+  } catch (...) {
+    unisono_finalize(comm);  // or the other ranks would wait for this one
+    throw;
+  }
   return comm;
 }
 

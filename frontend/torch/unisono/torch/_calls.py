@@ -33,7 +33,7 @@ def note_end_of_interpreter() -> None:
     _ending = threading.get_ident()
 
 
-def _stay_if_interpreter_ends() -> None:
+def stay_if_interpreter_ends() -> None:
     if _ending not in (None, threading.get_ident()) and not hasattr(_own, "serves"):
         _never_free.acquire()
 
@@ -69,6 +69,12 @@ class Work(dist.Work):
         self._source.set_result(None)
 
     def wait(self, timeout: datetime.timedelta = datetime.timedelta(0)) -> bool:
+        try:
+            return self._wait(timeout)
+        finally:
+            stay_if_interpreter_ends()
+
+    def _wait(self, timeout: datetime.timedelta) -> bool:
         if not self._ended.is_set() and self._process != os.getpid():
             raise dist.DistBackendError("unisono: a forked child cannot wait for an operation of "
                                         "its parent")
@@ -129,7 +135,7 @@ class Calls:
         try:
             return self._submit(name, options, results, operation)
         finally:
-            _stay_if_interpreter_ends()
+            stay_if_interpreter_ends()
 
     def _submit(self, name: str, options: Any, results: list[torch.Tensor],
                 operation: Callable[[], None]) -> Optional[Work]:

@@ -20,7 +20,7 @@ import torch
 import torch.distributed as dist
 import unisono
 
-from ._calls import BadArgument, Calls, note_end_of_interpreter
+from ._calls import BadArgument, Calls, Work, note_end_of_interpreter, stay_if_interpreter_ends
 from ._exchange import open_session
 from ._memory import Blocks
 from ._messages import Messages
@@ -104,6 +104,9 @@ def _finish(op: Any, flat: torch.Tensor, ranks: int) -> None:
 
 # Seconds at most until cancelled operations have returned.
 _CANCELLING = 5.0
+# Seconds at most until other threads come here on their way from or to torch. One that is in a call
+# of another back end does not come.
+_COMING = 0.5
 _living: "weakref.WeakSet[PythonBackend]" = weakref.WeakSet()
 
 
@@ -118,19 +121,20 @@ def _wait_until_idle(groups: list["PythonBackend"], seconds: float) -> None:
 
 
 def _has_thread_in_torch() -> bool:
-    """Whether another thread is between torch's functions and this back end, where it must not take
-    the GIL of an interpreter that has ended. It soon comes here and stays."""
+    """Whether another thread is in torch's functions or below them, where it must not take the GIL
+    of an interpreter that has ended, and does not stay yet."""
     return any(_is_in_torch(frame) for thread, frame in sys._current_frames().items()
                if thread != threading.get_ident())
 
 
 def _is_in_torch(frame: Optional[FrameType]) -> bool:
-    """Those of this package follow torch's."""
+    if frame is not None and frame.f_code is stay_if_interpreter_ends.__code__:
+        return False
     while frame is not None:
-        name = frame.f_globals.get("__name__", "")
-        if name.startswith("unisono.torch."):
-            return False
-        if name == dist.distributed_c10d.__name__:
+        # torch's Work calls that of this package from C++.
+        if frame.f_code is Work.wait.__code__:
+            return True
+        if frame.f_globals.get("__name__") == dist.distributed_c10d.__name__:
             return True
         frame = frame.f_back
     return False
@@ -158,7 +162,8 @@ def end_living_groups(grace: datetime.timedelta) -> list[str]:
     _wait_until_idle(groups, _CANCELLING)
     for group in groups:
         group.shutdown()
-    _wait_while(_has_thread_in_torch, _CANCELLING)
+    if groups:
+        _wait_while(_has_thread_in_torch, _COMING)
     return lines
 
 
