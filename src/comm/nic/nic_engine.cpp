@@ -65,6 +65,11 @@ void NicEngine::post() {
       return;
     }
     own.flight = *flight;
+    if (!path_->group->failure()) continue;
+    if (const auto done = path_->group->poll(**flight); !done) {
+      fail(*operation, done.error());
+      return;
+    }
   }
 }
 
@@ -147,7 +152,7 @@ void NicEngine::cancel(Operation& operation) {
   disarm(operation);
   if (std::erase(waiting_, &operation) == 0) return;
   started_ = std::min(started_, operation.nic.number);
-  if (operation.nic.flight == nullptr || !waiting_.empty()) return;
+  if (!waiting_.empty()) return;
   NicProgress own = progress();
   own.ended = true;
   peers_.publish(own);

@@ -4,8 +4,8 @@
 // into the network as one block. Hosts' blocks go singly, by multicast or from host to host. Short
 // ones of many hosts with one rank each are joined to messages of doubling size. Several allgathers
 // may be in flight, each a NicGathering: start(), poll() until it returns true, and
-// NicAllgather::repair() now and then meanwhile. After an error all are unusable. One thread at a
-// time.
+// NicAllgather::repair() now and then meanwhile. After an error, it and all later ones are
+// unusable. One thread at a time.
 #pragma once
 
 #include <array>

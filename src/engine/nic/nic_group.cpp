@@ -144,7 +144,7 @@ base::Result<NicFlight*> NicGroup::start(const plan::NicCall& call, const void* 
   NicFlight& flight = at(number);
   delay_.restart();
   const Status started = flight.start(number, call, input, output, ranks_);
-  if (!started) return fail(number, started.error());
+  if (!started) fail(number, started.error());
   return &flight;
 }
 

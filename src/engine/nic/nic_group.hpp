@@ -81,7 +81,8 @@ class NicGroup {
   // Whether start() has room. With no operation in flight it has.
   bool may_start(const plan::NicCall& call) const;
   // Posts this rank's part of an operation. `input` and `output` must stay until take(); poll() may
-  // write to the output. The result stays valid until take().
+  // write to the output. The result stays valid until take(). If this operation fails at once,
+  // poll() says so, and its flight knows which rank differs; an error here is one of before.
   base::Result<NicFlight*> start(const plan::NicCall& call, const void* input, void* output);
   // Whether the operation is done.
   base::Result<bool> poll(NicFlight& flight);

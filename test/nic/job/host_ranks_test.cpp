@@ -313,7 +313,8 @@ TEST_F(NicHostRanks, CallsThatDifferAreFound) {
   };
   // One rank of a host, its leader, and a host: another length, operator, root.
   expect_difference(
-      [&](const NicRank& self) { return reduce(self, self.rank == 3 ? 2 : 1, UNISONO_SUM); });
+      [&](const NicRank& self) { return reduce(self, self.rank == 3 ? 2 : 1, UNISONO_SUM); },
+      {"the ranks' calls differ", "but rank "});
   expect_difference([&](const NicRank& self) {
     return reduce(self, 1, self.rank == 4 ? UNISONO_MAX : UNISONO_SUM);
   });

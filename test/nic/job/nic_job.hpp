@@ -210,11 +210,12 @@ class NicJob : public testing::Test {
     kill_daemon(host);
     expect_all_clean(processes);
   }
-  // Ranks that make different calls.
-  void expect_difference(const Call& call) const {
-    auto processes = start_job([&call](const NicRank& self) {
+  // Ranks that make different calls. The errors have the words.
+  void expect_difference(const Call& call, const std::vector<std::string>& words = {
+                                               "the ranks' calls differ"}) const {
+    auto processes = start_job([&](const NicRank& self) {
       ASSERT_TRUE(succeeded(unisono_barrier(self.world)));
-      EXPECT_TRUE(failed(call(self), UNISONO_ERROR_MISMATCH, {"the ranks' calls differ"}));
+      EXPECT_TRUE(failed(call(self), UNISONO_ERROR_MISMATCH, words));
       unisono_finalize(self.world);
     });
     expect_all_clean(processes);
