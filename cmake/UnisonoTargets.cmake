@@ -67,7 +67,7 @@ endfunction()
 # unisono_folder(NAME [TOGETHER] [WAITS] [DEPENDS folder ...] [LINK library ...] [WITHOUT file ...])
 # One object library for a folder of src/; DEPENDS names lower folders only. WITHOUT leaves sources
 # out that another target compiles. TOGETHER: see unisono_together. WAITS: its code computes little, so
-# that a build with a sanitizer does not optimize it.
+# that a build with the thread sanitizer does not optimize it.
 function(unisono_folder name)
   cmake_parse_arguments(ARG "TOGETHER;WAITS" "" "DEPENDS;LINK;WITHOUT" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${name}/*.cpp)
@@ -83,7 +83,7 @@ function(unisono_folder name)
     target_link_libraries(unisono_${name} PUBLIC unisono_${lower})
   endforeach()
   set(kind library)
-  if(ARG_WAITS AND UNISONO_SANITIZE AND NOT UNISONO_FUZZ)
+  if(ARG_WAITS AND UNISONO_SANITIZE MATCHES thread)
     set(kind waiting_library)  # what is precompiled has the same optimization
     unisono_optimize_little(unisono_${name})
   endif()
