@@ -144,12 +144,12 @@ class OperationQueue {
   const engine::Machine& machine() const { return machine_; }
   // Informs members on other hosts of this rank's progress, before it leaves.
   void publish_progress();
-  // At the end of the communicator. The last member also releases what failed operations of all
-  // members have left. Between hosts nobody knows who is the last, so that stays.
-  void release_staging(bool by_last_member) {
-    staging_.release_spare();
-    if (by_last_member) staging_.stranded().release_all();
-  }
+  // At the end of the communicator, while its memory is there: before this member has said that it
+  // has ended.
+  void release_staging() { staging_.release_spare(); }
+  // By the last member, after that: what failed operations of all members have left. Between hosts
+  // nobody knows who is the last, so that stays.
+  void release_stranded() { staging_.stranded().release_all(); }
 
   const Counts& counts() const { return counts_; }
 
