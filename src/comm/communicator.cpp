@@ -138,13 +138,13 @@ Communicator::~Communicator() {
   }
   if (shrink_ != nullptr) shrink_->give_back_unused();
   Reservations(members_, segment_).give_back_failed();
-  queue_.release_staging();
+  StrandedBlocks& stranded = queue_.release_staging();
   const bool last_here = segment_.count_end(absent_, has_failed);
   if (!members_.on_one_host()) {
     // Before the first operation, no packet can be under way that would reach a newer communicator.
     segment_.leave(last_here, has_failed && queue_.next_index() != 0, !is_world_);
   } else if (last_here) {
-    queue_.release_stranded();
+    stranded.release_all();
     segment_.release();
   }
 }

@@ -145,11 +145,12 @@ class OperationQueue {
   // Informs members on other hosts of this rank's progress, before it leaves.
   void publish_progress();
   // At the end of the communicator, while its memory is there: before this member has said that it
-  // has ended.
-  void release_staging() { staging_.release_spare(); }
-  // By the last member, after that: what failed operations of all members have left. Between hosts
-  // nobody knows who is the last, so that stays.
-  void release_stranded() { staging_.stranded().release_all(); }
+  // has ended. The last member then releases what failed operations of all members have left, which
+  // is returned. Between hosts nobody knows who is the last, so that stays.
+  StrandedBlocks& release_staging() {
+    staging_.release_spare();
+    return staging_.stranded();
+  }
 
   const Counts& counts() const { return counts_; }
 
