@@ -344,7 +344,8 @@ void NicKill::expect_service() {
 void NicKill::run_scenario(std::uint64_t seed) {
   base::Prng random(seed);
   const Victims victims = choose(random);
-  const std::uint64_t step = random.below(kAllSteps);
+  // Some moments are after the last operation, when the first rank has ended.
+  const std::uint64_t step = random.below(kAllSteps + kAllSteps / 4);
   start_ranks(kPatience);
   while (round->steps < step) std::this_thread::yield();
   for (std::uint64_t spins = random.below(200'000); spins > 0; --spins) round->steps.load();
