@@ -20,8 +20,8 @@ if(UNISONO_SANITIZE)
   target_compile_options(unisono_flags INTERFACE
     -fsanitize=${UNISONO_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   if(UNISONO_SANITIZE MATCHES "address.*undefined" AND NOT UNISONO_FUZZ)
-    # The address sanitizer sees most of the accesses that these look for; without them a source
-    # compiles in two thirds of the time.
+    # The address sanitizer sees most of the accesses that these look for; without them sources
+    # compile faster.
     target_compile_options(unisono_flags INTERFACE -fno-sanitize=null,object-size,vptr)
   endif()
   target_link_options(unisono_flags INTERFACE -fsanitize=${UNISONO_SANITIZE})
@@ -84,7 +84,7 @@ function(unisono_folder name)
   endforeach()
   set(kind library)
   if(ARG_WAITS AND UNISONO_SANITIZE MATCHES thread)
-    set(kind waiting_library)  # what is precompiled has the same optimization
+    set(kind waiting_library)  # a source and its precompiled header need the same optimization
     unisono_optimize_little(unisono_${name})
   endif()
   unisono_precompile(unisono_${name} ${kind})

@@ -145,8 +145,8 @@ class OperationQueue {
   // Informs members on other hosts of this rank's progress, before it leaves.
   void publish_progress();
   // At the end of the communicator, while its memory is there: before this member has said that it
-  // has ended. The last member then releases what failed operations of all members have left, which
-  // is returned. Between hosts nobody knows who is the last, so that stays.
+  // has ended. Returns the blocks that failed operations of all members have left. The last member
+  // then releases them; between hosts no member knows that it is the last, so they stay.
   StrandedBlocks& release_staging() {
     staging_.release_spare();
     return staging_.stranded();

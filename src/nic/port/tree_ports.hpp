@@ -4,7 +4,7 @@
 // operation of a tree's port. Several vectors may be in flight, as far as the ports have room.
 //
 // A port's memory of operation s is used again by operation s + 2 depth. So a rank posts operation
-// s + depth only when it has taken the result of s: then no rank can lack what is overwritten
+// s + depth only when it has taken the result of s. Then each rank has what a new packet overwrites
 // (tables.h), and no result is overwritten before it is taken. One thread at a time. Data path: no
 // allocation, no lock.
 #pragma once
