@@ -37,6 +37,12 @@ class Trial {
     compare();
   }
 
+  // Into how many parts rank 0 cuts the vector; 0 without a plan.
+  std::int64_t segments(World& world) {
+    const auto plan = world.at(0).plan(ranks_[0].call);
+    return plan.ok() ? (*plan)->segments : 0;
+  }
+
   // Only this rank's part of it.
   void start(World& world, int rank, comm::Pending& pending) {
     Rank& here = ranks_[static_cast<std::size_t>(rank)];
