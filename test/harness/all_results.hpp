@@ -104,7 +104,7 @@ void check_parts(const Self& self) {
 template <class Self>
 void check_blocks(const Self& self) {
   int turn = 0;
-  for (const std::int64_t count : {0, 1, 8, 1000, static_cast<int>(scaled(100003))}) {
+  for (const std::int64_t count : {0, 1, 8, 1000, static_cast<int>(scaled(40009))}) {
     SCOPED_TRACE(count);
     for (const Way way : kWays) {
       const bool in_place = ++turn % 2 == 0;
@@ -120,7 +120,7 @@ void check_blocks(const Self& self) {
 template <class Self>
 void check_everything(const Self& self) {
   for (const std::int64_t count :
-       {0, 1, 7, 8, 64, 1000, 8192, 100003, static_cast<int>(scaled(1000000))}) {
+       {0, 1, 7, 8, 64, 1000, 8192, 100003, static_cast<int>(scaled(300007))}) {
     SCOPED_TRACE(count);
     for (const int root : {0, self.ranks - 1}) {
       ASSERT_NO_FATAL_FAILURE(check_reductions(self, count, root));

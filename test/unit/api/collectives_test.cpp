@@ -21,7 +21,7 @@ const std::vector<std::int64_t> kCounts = {0, 1, 7, 8, 9, 63, 64, 65, 1000};
 constexpr std::int64_t kMostSmall = 1000;
 
 // Odd, and less where many ranks share the memory and the processors.
-std::int64_t large_count(int ranks) { return scaled(ranks <= 8 ? 100003 : 25013); }
+std::int64_t large_count(int ranks) { return scaled(ranks <= 8 ? 40009 : 25013); }
 
 // A pair of a type and an operator with the result of its reduction over all ranks.
 struct ReductionCase {
