@@ -30,6 +30,7 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
+#include <fstream>
 #include <functional>
 #include <limits>
 #include <map>
@@ -252,11 +253,25 @@ void check_blocks(const std::vector<T>& output, const Job& job, int operation) {
   }
 }
 
-// Time used by a rank's thread.
+// Time used by a rank's thread, and datagrams that the host's processes have received.
 struct Usage {
   double processor_us = 0;
   double wake_ups = 0;
+  double received = 0;
 };
+
+// The second line "Udp:" has the values; the first of them is InDatagrams.
+double datagrams_received() {
+  std::ifstream file("/proc/self/net/snmp");
+  std::string word;
+  double received = 0;
+  while (file >> word) {
+    if (word != "Udp:") continue;
+    if (file >> received) break;
+    file.clear();
+  }
+  return received;
+}
 
 Usage usage_now() {
   rusage used = {};
@@ -264,20 +279,24 @@ Usage usage_now() {
   const auto us = [](const timeval& time) {
     return static_cast<double>(time.tv_sec) * 1e6 + static_cast<double>(time.tv_usec);
   };
-  return {us(used.ru_utime) + us(used.ru_stime), static_cast<double>(used.ru_nvcsw)};
+  return {us(used.ru_utime) + us(used.ru_stime), static_cast<double>(used.ru_nvcsw),
+          datagrams_received()};
 }
 
 // The mean for one operation, over the ranks that wait for the late one.
 Usage usage_of_waiters(const Job& job, const Usage& before, const Usage& after, int operations) {
   Usage sum;
   const auto all =
-      job.gather(Usage{after.processor_us - before.processor_us, after.wake_ups - before.wake_ups});
+      job.gather(Usage{after.processor_us - before.processor_us, after.wake_ups - before.wake_ups,
+                       after.received - before.received});
   for (const Usage& each : std::span(all).first(all.size() - 1)) {
     sum.processor_us += each.processor_us;
     sum.wake_ups += each.wake_ups;
+    sum.received += each.received;
   }
   const double operations_of_all = static_cast<double>(operations) * (job.ranks - 1);
-  return {sum.processor_us / operations_of_all, sum.wake_ups / operations_of_all};
+  return {sum.processor_us / operations_of_all, sum.wake_ups / operations_of_all,
+          sum.received / operations_of_all};
 }
 
 std::int64_t read_clock_ns(clockid_t clock) {
@@ -469,10 +488,11 @@ int main(int count, char** arguments) {
       const std::size_t bytes = collective == "barrier" ? 0 : vector.count * width;
       cells += fmt::format(
           "{}{{\"collective\": \"{}\", \"size\": {}, \"wrong\": 0, "
-          "\"processor_us\": {:.3f}, \"wake_ups\": {:.3f}, \"cpu_us\": {:.3f}, "
+          "\"processor_us\": {:.3f}, \"wake_ups\": {:.3f}, \"received\": {:.3f}, "
+          "\"cpu_us\": {:.3f}, "
           "\"agent_us\": {:.3f}, \"times_ns\": [{}]}}",
           cells.empty() ? "" : ",\n", collective, bytes, cell.waiters.processor_us,
-          cell.waiters.wake_ups, cell.cpu.caller_us, cell.cpu.others_us,
+          cell.waiters.wake_ups, cell.waiters.received, cell.cpu.caller_us, cell.cpu.others_us,
           fmt::join(cell.times_ns, ","));
     }
     // No rank goes while another may still lack its last result.
