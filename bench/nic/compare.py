@@ -9,6 +9,7 @@ as many more, so that all others have called. The times are from its call until 
 returned:
 
   nic     the NIC path, by unisonod on each host
+  asking  the same, with barriers in which the root asks, if asked for
   whole, split1, split2   the same, with vectors whole, in two and in four pieces, if asked for
   udp     Unisono's processes: datagrams and IP multicast
   tcp     processes on a binomial tree of TCP connections
@@ -49,7 +50,7 @@ OF_OWN = ["reduce", "broadcast", "allgather"]
 OTHERS = [each for each in IMPLEMENTATIONS if each is not Unisono]  # which is here as udp
 PEERS = [each.name for each in OTHERS]
 NAMES = [*OWN, *PEERS]
-UNLESS_TOLD = [name for name in NAMES if name not in ("whole", "split1", "split2")]
+UNLESS_TOLD = [name for name in NAMES if name not in ("asking", "whole", "split1", "split2")]
 COLUMNS = {
     "median": "median_us", "mean": "mean_us", "deviation": "deviation_us", "p99": "p99_us",
     "p99.9": "p999_us", "mean99": "trimmed_mean_us", "dev99": "trimmed_deviation_us",

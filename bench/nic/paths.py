@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""This project's paths between hosts, for compare.py: the NIC path with its daemons, as it chooses
-and with vectors whole or in pieces; processes over UDP and multicast; and a tree on TCP for
-comparison. The functions are those of bench/hosts/implementations.py: find(), commands(), and here
-around(), a context in which the commands run."""
+"""This project's paths between hosts, for compare.py: the NIC path with its daemons, as it chooses,
+with barriers that ask, and with vectors whole or in pieces; processes over UDP and multicast; and a
+tree on TCP for comparison. The functions are those of bench/hosts/implementations.py: find(),
+commands(), and here around(), a context in which the commands run."""
 
 import contextlib
 import pathlib
@@ -12,7 +12,9 @@ from host_set import Failed, in_a_row, unisono_job
 from implementations import Missing
 
 
-SPLITS = {"nic": "auto", "whole": "0", "split1": "1", "split2": "2"}  # UNISONO_NIC_SPLITS
+# UNISONO_NIC_SPLITS
+SPLITS = {"nic": "auto", "asking": "auto", "whole": "0", "split1": "1", "split2": "2"}
+ALGORITHMS = {"asking": "barrier:test-and-set"}  # UNISONO_ALGORITHM
 OWN = [*SPLITS, "udp", "tcp"]
 
 
@@ -80,7 +82,8 @@ class OwnPath:
             (host, command, environment
              | {"UNISONO_NIC": wish, "UNISONO_NIC_SOCKET": nic_socket(host_set, host),
                 "UNISONO_NIC_ROOTED": "on",  # so that they can be compared
-                "UNISONO_NIC_SPLITS": SPLITS.get(self.name, "auto")})
+                "UNISONO_NIC_SPLITS": SPLITS.get(self.name, "auto"),
+                "UNISONO_ALGORITHM": ALGORITHMS.get(self.name, "")})
             for host, command, environment in job
         ]
 

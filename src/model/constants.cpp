@@ -38,6 +38,8 @@ constexpr std::array<ConstantRow, kConstantCount> kRows = {{
     {Constant::nic_joined, "nic_joined", Quantity::time, "a block in such a message"},
     {Constant::nic_joined_per_byte, "nic_joined_per_byte", Quantity::time_per_byte, "the same, for each byte"},
     {Constant::nic_step, "nic_step", Quantity::time, "a further step of doubling"},
+    {Constant::nic_back_off, "nic_back_off", Quantity::time, "after so long the root of a barrier that asks repeats its question, and each time after twice as long"},
+    {Constant::nic_back_off_most, "nic_back_off_most", Quantity::time, "... up to so long"},
 }};
 // clang-format on
 

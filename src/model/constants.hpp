@@ -41,8 +41,10 @@ enum class Constant : std::uint8_t {
   nic_joined,
   nic_joined_per_byte,
   nic_step,
+  nic_back_off,
+  nic_back_off_most,
 };
-inline constexpr int kConstantCount = 30;
+inline constexpr int kConstantCount = 32;
 
 enum class Quantity : std::uint8_t { bytes, ranks, time, time_per_byte };
 

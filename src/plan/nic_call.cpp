@@ -34,6 +34,7 @@ base::Result<NicCall> lower_call(const NicShape& shape, int rank) {
     case Collective::barrier:
       call.bytes = call.gives = 0;
       call.combine = UNISONO_NIC_NOTHING;
+      call.asks = shape.asks;
       return call;
     case Collective::allreduce:
     case Collective::reduce: {

@@ -29,6 +29,7 @@ struct NicCall {
   std::int64_t count = 0;          // number of its elements, and ...
   std::size_t element_bytes = 1;   // ... how long they are
   bool gathers = false;            // an allgather off the trees, with blocks of `bytes`
+  bool asks = false;               // a barrier in which the root asks whether all have come
 };
 
 using select::NicShape;

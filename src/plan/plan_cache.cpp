@@ -110,7 +110,8 @@ class PlanMaker {
   }
 
   base::Status lower_for_nic() {
-    const NicShape shape = select::nic_shape_of(shape_, circumstances_of(call_, context_));
+    NicShape shape = select::nic_shape_of(shape_, circumstances_of(call_, context_));
+    shape.asks = choice_.nic_asks;
     UNISONO_ASSIGN(plan_->nic, lower_call(shape, context_.rank));
     plan_->engine = select::EngineKind::nic;
     return base::success();

@@ -145,6 +145,7 @@ void choose_engine(const Shape& shape, const Circumstances& now, Choice& choice)
     const base::Status fits = check_nic_call(shape, now, choice);
     if (fits.ok()) {
       choice.engine = EngineKind::nic;
+      choice.nic_asks = nic_asks(shape, now, choice);
       choice.engine_reason = "all hosts have a NIC path, and it is faster or asked for";
       return;
     }

@@ -77,6 +77,7 @@ struct Choice {
   std::string_view engine_reason = {};  // the same, of static storage
   // The same; empty if there is no NIC path, or the call takes it.
   std::string why_not_nic = {};
+  bool nic_asks = false;  // a barrier that takes the NIC path asks (select/nic/asking.hpp)
 };
 
 // The part of a call on which its choice by price depends within a communicator. The length is that

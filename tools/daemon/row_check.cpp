@@ -20,8 +20,7 @@ using base::Code;
 using base::Error;
 using base::Status;
 
-constexpr std::uint32_t kKnownFlags =
-    UNISONO_NIC_ROOT | UNISONO_NIC_RETURNS_VALUES | UNISONO_NIC_ON_QUERY;
+constexpr std::uint32_t kKnownFlags = UNISONO_NIC_ROOT | UNISONO_NIC_RETURNS_VALUES;
 // Trees of clones have a few; this limit, not the tables, bounds the packets made from one packet.
 constexpr std::uint32_t kMostForwards = 64;
 constexpr std::uint16_t kFirstOpenPort = 1024;  // lower ports need a privilege
@@ -216,9 +215,6 @@ Status check_targets(const unisono_nic_row& row, const nic::Served& served) {
   if (multicasts) UNISONO_TRY(check_multicast(row.down));
   if (root && !multicasts && row.forwards == 0) {
     return refusal("is a root and sends its results to nobody");
-  }
-  if (root && !multicasts && (row.flags & UNISONO_NIC_ON_QUERY) != 0) {
-    return refusal("is a root that queries, and has no multicast address for that");
   }
   return base::success();
 }

@@ -238,6 +238,14 @@ std::string text_of(const Explanation& explanation, const plan::Call& call, cons
     out += fmt::format("  NIC path: {} {}\n", explanation.by_nic ? "yes," : "no, because",
                        explanation.why_nic);
   }
+  if (explanation.nic_barrier) {
+    out += fmt::format(
+        "  a barrier there: {}; {:.2f} us if ranks tell the root, {:.2f} us if it asks "
+        "({})\n",
+        explanation.nic_asks ? "the root asks" : "ranks tell the root",
+        explanation.nic_barrier->telling_ns / 1000, explanation.nic_barrier->asking_ns / 1000,
+        select::kAskingBarrier);
+  }
   return out;
 }
 
@@ -322,6 +330,11 @@ std::string json_of(const Explanation& explanation, const plan::Call& call,
   }
   json["nic_path"] = explanation.by_nic;
   json["nic_path_reason"] = explanation.why_nic;
+  if (explanation.nic_barrier) {
+    json["nic_barrier"] = {{"asks", explanation.nic_asks},
+                           {"telling_ns", explanation.nic_barrier->telling_ns},
+                           {"asking_ns", explanation.nic_barrier->asking_ns}};
+  }
   return json.dump(2) + "\n";
 }
 

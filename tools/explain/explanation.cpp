@@ -217,6 +217,10 @@ base::Result<Explanation> explain(const plan::Call& call, const RanksPlace& plac
   const auto nic = find_nic(shape, now, place, settings, result.choice);
   result.by_nic = nic.ok();
   result.why_nic = nic.ok() ? *nic : nic.error().message;
+  if (call.collective == schedule::Collective::barrier && place.hosts.given()) {
+    result.nic_barrier = select::barrier_prices(place.hosts, now);
+    result.nic_asks = select::nic_asks(shape, now, result.choice);
+  }
   return result;
 }
 

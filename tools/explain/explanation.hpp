@@ -17,6 +17,7 @@
 #include "plan/geometry.hpp"
 #include "schedule/cost.hpp"
 #include "select/candidates.hpp"
+#include "select/nic/asking.hpp"
 #include "select/select.hpp"
 
 namespace unisono::tools {
@@ -52,6 +53,9 @@ struct Explanation {
   std::optional<Way> way;
   bool by_nic = false;  // blocking calls take the NIC path
   std::string why_nic;  // ... or why not
+  // The two ways of a barrier between hosts there, and whether it would ask.
+  std::optional<select::NicBarrierPrices> nic_barrier;
+  bool nic_asks = false;
 };
 
 // Where the ranks run. `cores` and `oversubscribed` do not count where there are several hosts.

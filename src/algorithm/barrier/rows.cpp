@@ -4,7 +4,8 @@
 
 namespace unisono::algorithm::barrier {
 
-Build dissemination, pairwise, gather_release, gather_broadcast, kdissemination, two_level;
+Build dissemination, pairwise, gather_release, gather_broadcast, kdissemination, test_and_set,
+    two_level;
 
 namespace {
 
@@ -72,6 +73,16 @@ constexpr Algorithm kRows[] = {
      .alike = Alike::always,
      .parameters = kPeers,
      .build = kdissemination},
+    {.name = "test-and-set",
+     .collective = Collective::barrier,
+     .idea = "ask all by one multicast, gather answers up a tree, release all by another one",
+     .source = "Petrini et al. 2003, 4.3",
+     .steps = "ceil(log_{l+1} P) + 2",
+     .bytes = "0",
+     .wins = "the NIC path, where a doorbell packet of each rank costs more than a question to all",
+     .keeps_order = true,
+     .parameters = kFanIn,
+     .build = test_and_set},
     {.name = "two-level",
      .collective = Collective::barrier,
      .idea = "gather and release signals within hosts; inner runs among their leaders",

@@ -212,7 +212,9 @@ engine::SleepTarget NicEngine::prepare_sleep(Operation& operation, std::int64_t 
     return {.limit_ns = own.flight->arm() ? limit_ns : 0};
   }
   std::int64_t& nap_ns = own.nap_ns;
-  const bool at_once = sleeps_at_once(base::now_ns());
+  const std::int64_t now_ns = base::now_ns();
+  if (own.flight != nullptr) limit_ns = std::min(limit_ns, own.flight->question_in_ns(now_ns));
+  const bool at_once = sleeps_at_once(now_ns);
   if (nap_ns == 0) nap_ns = at_once ? kFirstSleep : kFirstNapNs;
   if (nap_ns < kLongestNapNs || !path_->group->is_woken() || own.flight == nullptr) {
     nap_ns = std::min(nap_ns, kLongestNapNs);

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -51,6 +52,11 @@ class NicFlight {
   }
   // The rank whose call differs, after an error with Code::mismatch; none: not known here.
   std::optional<NicRank> mismatching_rank() const;
+  // How soon poll() should be called to repeat a question, as NicReduction's.
+  std::int64_t question_in_ns(std::int64_t now_ns) const {
+    return is_gathering_ ? std::numeric_limits<std::int64_t>::max()
+                         : reduction_->question_in_ns(now_ns);
+  }
   // Describes what it lacks, for people: "operation 3 on host 1 lacks ...".
   std::string describe() const;
 

@@ -64,6 +64,14 @@ std::unique_ptr<HostReduction> host_reduction_of(const NicGroupOptions& options,
                                          options.places, select::nic_host_fan_in(options.places));
 }
 
+nic_patience::BackOff::Bounds back_off_of(const model::Machine& machine) {
+  const auto ns = [&machine](model::Constant constant) {
+    return static_cast<std::int64_t>(model::constant_of(machine, constant).ns());
+  };
+  return {.first_ns = ns(model::Constant::nic_back_off),
+          .most_ns = ns(model::Constant::nic_back_off_most)};
+}
+
 std::int64_t host_reductions_bytes(int places) {
   return static_cast<std::int64_t>(nic::kInFlightMax) * HostReduction::memory_bytes(places);
 }
@@ -108,11 +116,11 @@ Status NicGroup::join(std::span<const nic::Capabilities> hosts) {
                    NicAllgather::join(*client_, group, {map, options_.rank, options_.place, blocks},
                                       select::NicBlockCosts::of(machine)));
   }
+  const NicReduction::Rank own = {options_.rank, leads(), back_off_of(machine)};
   for (std::size_t i = 0; i < flights_.size(); ++i) {
-    flights_[i] =
-        std::make_unique<NicFlight>(std::make_unique<NicReduction>(options_.rank, ports_, splits_,
-                                                                   host_reduction_of(options_, i)),
-                                    allgather_.get());
+    flights_[i] = std::make_unique<NicFlight>(
+        std::make_unique<NicReduction>(own, ports_, splits_, host_reduction_of(options_, i)),
+        allgather_.get());
   }
   if (!leads()) client_.reset();  // the daemon counts connections
   return base::success();
@@ -201,6 +209,7 @@ Error NicGroup::fail(std::uint64_t number, Error why) {
 }
 
 void NicGroup::sleep(NicFlight& flight, std::int64_t limit_ns) {
+  limit_ns = std::min(limit_ns, flight.question_in_ns(base::now_ns()));
   if (is_woken()) return flight.sleep(limit_ns);
   std::this_thread::sleep_for(std::chrono::nanoseconds(std::min(limit_ns, nic_patience::kNap)));
 }

@@ -21,6 +21,34 @@ inline constexpr std::int64_t kNap = base::kMillisecond;
 inline constexpr std::int64_t kFirstPatience = 10 * base::kMillisecond;
 inline constexpr std::int64_t kLongestPatience = base::kSecond / 2;
 
+// When the root of a barrier on query repeats its question: after delays that double within bounds.
+// So the number of questions grows with the logarithm of the wait, and then by one for each longest
+// delay.
+class BackOff {
+ public:
+  struct Bounds {
+    std::int64_t first_ns = 0, most_ns = 0;
+  };
+  explicit BackOff(const Bounds& bounds) : bounds_(bounds) {}
+  void restart(std::int64_t now_ns) {
+    delay_ns_ = bounds_.first_ns;
+    due_ns_ = now_ns + delay_ns_;
+  }
+  // Whether it is time for a question; the next one is then due later.
+  bool ends(std::int64_t now_ns) {
+    if (now_ns < due_ns_) return false;
+    delay_ns_ = std::min(2 * delay_ns_, bounds_.most_ns);
+    due_ns_ = now_ns + delay_ns_;
+    return true;
+  }
+  std::int64_t due_ns() const { return due_ns_; }
+
+ private:
+  const Bounds bounds_;
+  std::int64_t delay_ns_ = 0;
+  std::int64_t due_ns_ = 0;
+};
+
 // How long a rank waits before it asks for lost packets. Random, so that ranks which lack the same
 // packet do not all ask at once.
 class RepairDelay {

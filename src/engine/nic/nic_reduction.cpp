@@ -4,10 +4,13 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <limits>
 #include <set>
 
 #include "algorithm/pattern/blocks.hpp"
 #include "base/check.hpp"
+#include "base/clock.hpp"
 
 namespace unisono::engine {
 
@@ -19,9 +22,16 @@ Status NicReduction::start(const plan::NicCall& call, const void* input, void* o
   UNISONO_CHECK(!ports_.nodes().empty(), "NicReduction::start without a tree");
   call_ = call;
   output_ = output;
+  repeats_ = false;
   const nic::Contribution own = {input, call_.offset, call_.gives};
-  if (ranks_ != nullptr) return post_sum(own);
-  return vector_.post(call_.combine, cut(call_), own);
+  if (ranks_ != nullptr) {
+    UNISONO_TRY(post_sum(own));
+  } else {
+    UNISONO_TRY(vector_.post(call_.combine, cut(call_), own, giving()));
+  }
+  repeats_ = call_.asks && leads_ && vector_.queries();
+  if (repeats_) back_off_.restart(base::now_ns());
+  return base::success();
 }
 
 // A post reuses the program's memory for an operation a depth or more before. It comes when all
@@ -41,7 +51,7 @@ Status NicReduction::post_sum(const nic::Contribution& own) {
                              ports_.next())};
   }
   const auto sum = ranks_->combine(call_.kernel, call_.count);
-  return vector_.post(call_.combine, cut(call_), {sum.data(), 0, call_.bytes});
+  return vector_.post(call_.combine, cut(call_), {sum.data(), 0, call_.bytes}, giving());
 }
 
 nic::TreeCut NicReduction::cut(const plan::NicCall& call) const {
@@ -59,10 +69,20 @@ nic::TreeCut NicReduction::cut(const plan::NicCall& call) const {
 
 base::Result<bool> NicReduction::poll() {
   if (vector_.is_done()) return true;
-  if (!vector_.is_broken()) return false;
+  if (!vector_.is_broken()) {
+    if (repeats_ && is_host_complete() && back_off_.ends(base::now_ns())) {
+      UNISONO_TRY(vector_.query());
+    }
+    return false;
+  }
   return Error{Code::mismatch, fmt::format("NIC path: the contributions to operation {} differ in "
                                            "length or operator: the ranks called different things",
                                            vector_.number())};
+}
+
+std::int64_t NicReduction::question_in_ns(std::int64_t now_ns) const {
+  if (!repeats_ || !is_host_complete()) return std::numeric_limits<std::int64_t>::max();
+  return std::max<std::int64_t>(back_off_.due_ns() - now_ns, 0);
 }
 
 Status NicReduction::take() {

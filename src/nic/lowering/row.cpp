@@ -45,17 +45,12 @@ base::Result<unisono_nic_row> make_row(const Node& node, const GroupAddresses& g
                                    "sends at most {} clones",
                                    node.rank, node.forwards.size(), UNISONO_NIC_FORWARDS_MAX)};
   }
-  if (group.on_query && !node.forwards.empty()) {
-    return base::Error{base::Code::unsupported,
-                       "the NIC's root queries by multicast, and this tree sends clones"};
-  }
   const auto address = [&](int rank) { return group.ranks[static_cast<std::size_t>(rank)]; };
   unisono_nic_row row = begin_row(node.rank, group);
   row.children = static_cast<std::uint32_t>(node.children.size());
   row.first_slot = static_cast<std::uint32_t>(node.first_slot);
   row.own_slot = static_cast<std::uint32_t>(node.own_slot);
   if (node.returns_values) row.flags |= UNISONO_NIC_RETURNS_VALUES;
-  if (group.on_query) row.flags |= UNISONO_NIC_ON_QUERY;
   if (node.parent < 0) {
     row.flags |= UNISONO_NIC_ROOT;
   } else {

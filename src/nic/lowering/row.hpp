@@ -24,8 +24,6 @@ struct GroupAddresses {
   // earlier ones are kept for ranks that lost them.
   std::uint32_t depth = 2;
   std::uint32_t waiters = 1;  // processes of this rank's host that may sleep until one is done
-  bool on_query =
-      false;  // ranks without children wait for the root's query: no doorbell packets but its own
 };
 
 // Refused if the node sends the result on to more ranks than the program makes clones.

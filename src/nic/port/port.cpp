@@ -18,7 +18,8 @@ base::Result<std::unique_ptr<Port>> Port::open(const unisono_nic_row& row,
   return std::unique_ptr<Port>(new Port(row, memory, std::move(socket)));
 }
 
-base::Status Port::post(std::uint32_t combine, std::span<const std::uint64_t> vector) {
+base::Status Port::post(std::uint32_t combine, std::span<const std::uint64_t> vector,
+                        Giving giving) {
   UNISONO_CHECK(may_post(), "Port::post with no place free");
   UNISONO_CHECK(vector.size() <= UNISONO_NIC_WORDS_MAX, "Port::post of more than one packet");
   const std::uint64_t sequence = next_++;
@@ -31,16 +32,14 @@ base::Status Port::post(std::uint32_t combine, std::span<const std::uint64_t> ve
   const std::uint64_t all = unisono_nic_all_arrived(&row_);
   const std::uint64_t before =
       std::atomic_ref(slot(sequence).arrived).fetch_or(1, std::memory_order_seq_cst);
-  return give(sequence, (before | 1) == all);
+  return give(sequence, giving, (before | 1) == all);
 }
 
 // If ranks wait for the query, a query that came before this contribution finds no other sender.
 // The program marks the query and then checks for the arrival; this code does the reverse.
-base::Status Port::give(std::uint64_t sequence, bool is_last) {
-  const bool on_query = (row_.flags & UNISONO_NIC_ON_QUERY) != 0;
-  if (on_query && (row_.flags & UNISONO_NIC_ROOT) != 0 && !is_last) {
-    return send_packet(UNISONO_NIC_QUERY, sequence);
-  }
+base::Status Port::give(std::uint64_t sequence, Giving giving, bool is_last) {
+  const bool on_query = giving == Giving::on_query && may_query();
+  if (on_query && queries() && !is_last) return query(sequence);
   if (!is_last) return base::success();
   const bool waits =
       on_query && row_.children == 0 &&

@@ -19,6 +19,11 @@
 
 namespace unisono::nic {
 
+// When a host sends its contribution: as soon as it has it, or when the root asks whether all have
+// come. The latter holds for hosts without children. Their processes make no system call if they
+// come before the question. A rank that comes later finds the question, and sends at once.
+enum class Giving { at_once, on_query };
+
 class Port {
  public:
   // `row`: as it was placed. Its memory outlives the port.
@@ -36,13 +41,21 @@ class Port {
   // Gives this process's vector to operation next(): words of 64 bits, combined by
   // lower_operator(). Call it only if may_post(). An error means that the doorbell packet was not
   // sent; send_doorbell() tries again.
-  base::Status post(std::uint32_t combine, std::span<const std::uint64_t> vector);
+  // on_query must be the same at all ranks. At the root it asks, unless all have come. It is
+  // ignored where the network carries no multicast.
+  base::Status post(std::uint32_t combine, std::span<const std::uint64_t> vector,
+                    Giving giving = Giving::at_once);
   // Another process of this host posts operation next(), by a port of its own to the same memory;
   // this process waits for it as well. Each operation is posted by one of them, when all have taken
   // the result of the one depth() before.
   void follow() { ++next_; }
   // Resumes an operation with all contributions; harmless at any time.
   base::Status send_doorbell(std::uint64_t sequence);
+
+  // The root asks again whether all have come. Ranks that have kept the question ignore it.
+  base::Status query(std::uint64_t sequence) { return send_packet(UNISONO_NIC_QUERY, sequence); }
+  // Whether this rank asks in operations on query.
+  bool queries() const { return may_query() && (row_.flags & UNISONO_NIC_ROOT) != 0; }
 
   // Requests what a posted operation lacks here: contributions of the children, or the result from
   // the parent. Programs answer from memory, or forward the request; no process is needed. Harmless
@@ -88,7 +101,8 @@ class Port {
   unisono_nic_slot& slot(std::uint64_t sequence) const;
   unisono_nic_block& own(std::uint64_t sequence) const;
   unisono_nic_block& block(std::uint64_t sequence, std::uint32_t number) const;
-  base::Status give(std::uint64_t sequence, bool is_last);
+  base::Status give(std::uint64_t sequence, Giving giving, bool is_last);
+  bool may_query() const { return row_.down.ipv4 != 0; }
   base::Status send_packet(std::uint8_t kind, std::uint64_t sequence);
 
   const unisono_nic_row row_;

@@ -44,7 +44,8 @@ TreeVector::Part TreeVector::packet(int piece, std::uint64_t number) const {
 }
 
 // Each packet carries the mark of the call, so that programs never combine packets of two calls.
-Status TreeVector::post(std::uint32_t combine, const TreeCut& cut, const Contribution& own) {
+Status TreeVector::post(std::uint32_t combine, const TreeCut& cut, const Contribution& own,
+                        Giving giving) {
   begin(cut);
   for (int piece = 0; piece < cut_.pieces; ++piece) {
     const auto [first, end] = range(piece);
@@ -53,7 +54,7 @@ Status TreeVector::post(std::uint32_t combine, const TreeCut& cut, const Contrib
       const auto given = std::span(ports_.words_).first(words_of(part.bytes));
       if (!given.empty()) given.back() = 0;
       own.copy_to(std::as_writable_bytes(given).first(part.bytes), part.offset);
-      UNISONO_TRY(tree(piece).port->post(combine, given));
+      UNISONO_TRY(tree(piece).port->post(combine, given, giving));
     }
   }
   return base::success();

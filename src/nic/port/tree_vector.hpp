@@ -25,7 +25,8 @@ class TreeVector {
 
   // Starts with the next vector, cut like this, for which the ports have room. This process posts
   // its contribution ...
-  base::Status post(std::uint32_t combine, const TreeCut& cut, const Contribution& own);
+  base::Status post(std::uint32_t combine, const TreeCut& cut, const Contribution& own,
+                    Giving giving = Giving::at_once);
   // ... or another process of this host posts it.
   void follow(const TreeCut& cut);
 
@@ -45,6 +46,11 @@ class TreeVector {
   // Copies the result to the place of the whole vector, once it is done; none: nowhere. Then the
   // ports may use its memory again. False: the result has another length.
   bool take(void* output);
+
+  // Whether this host's process asks in operations on query; it asks again, for a whole vector of
+  // one packet.
+  bool queries() const { return port(0).queries(); }
+  base::Status query() { return tree(0).port->query(range(0).first); }
 
   // As WakeRing's, for one packet of the vector; others may still be missing afterwards.
   bool arm();

@@ -442,7 +442,7 @@ UNISONO_INLINE int ask(struct __sk_buff* frame, const struct unisono_nic_row* ro
 /* The root's process asks whether all ranks have contributed. */
 UNISONO_INLINE int query(struct __sk_buff* frame, const struct unisono_nic_row* row,
                          struct unisono_nic_block* own, uint64_t sequence) {
-  if (own->sequence != sequence || !is_root(row)) {
+  if (own->sequence != sequence || !is_root(row) || row->down.ipv4 == 0) {
     return count(UNISONO_NIC_STRAY_DOORBELL, TCX_DROP);
   }
   const struct outgoing out = {

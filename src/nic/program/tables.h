@@ -178,8 +178,6 @@ enum unisono_nic_counter {
 
 #define UNISONO_NIC_RETURNS_VALUES 1U /* row.flags: results come down with their values */
 #define UNISONO_NIC_ROOT 2U
-/* Ranks without children send when the root asks, and not before. */
-#define UNISONO_NIC_ON_QUERY 4U
 
 /* Addresses of packets. */
 struct unisono_nic_address {

@@ -11,6 +11,7 @@
 #include "model/default_machine.hpp"
 #include "nic/lowering/lower.hpp"
 #include "nic/port/vector_limit.hpp"
+#include "select/nic/asking.hpp"
 #include "select/nic/pays.hpp"
 #include "select/select.hpp"
 
@@ -72,7 +73,18 @@ Status check_rooted(Collective collective, int hosts, base::Toggle wish) {
   return refusal("all ranks would wait for all there (UNISONO_NIC_ROOTED=on)");
 }
 
+// The one algorithm by which a user may choose between ways of the NIC path.
+bool is_asking(const algorithm::Algorithm& row) {
+  return row.collective == Collective::barrier && row.name == kAskingBarrier;
+}
+
 }  // namespace
+
+bool nic_asks(const schedule::Shape& shape, const Circumstances& now, const Choice& choice) {
+  if (shape.collective != Collective::barrier) return false;
+  if (choice.origin == Origin::override_) return is_asking(*choice.algorithm);
+  return now.multicast && barrier_prices(shape.hosts, now).asks();
+}
 
 NicShape nic_shape_of(const schedule::Shape& shape, const Circumstances& now) {
   NicShape nic;
@@ -132,7 +144,7 @@ Status check_nic_call(const schedule::Shape& shape, const Circumstances& now,
                                         : "it makes a communicator");
   }
   if (shape.exact) return refusal("it rounds partial sums, and UNISONO_REPRODUCIBLE is on");
-  if (choice.origin == Origin::override_) {
+  if (choice.origin == Origin::override_ && !is_asking(*choice.algorithm)) {
     return refusal("UNISONO_ALGORITHM asks for " +
                    algorithm::describe(*choice.algorithm, choice.parameters));
   }

@@ -27,9 +27,15 @@ struct NicShape {
   int hosts = 1;                            // where they are
   int most_a_host = 1;                      // ranks of one host, at most
   const model::Machine* machine = nullptr;  // the costs; null: the default machine
+  bool asks = false;                        // a barrier by asking (nic_asks)
 };
 // The shape has several hosts; a reduction has a built-in type and operator.
 NicShape nic_shape_of(const schedule::Shape& shape, const Circumstances& circumstances);
+
+// Whether a barrier that goes by the NIC path asks (barrier/test-and-set), because the user wants
+// that or its price is lower. `choice`: as below.
+bool nic_asks(const schedule::Shape& shape, const Circumstances& circumstances,
+              const Choice& choice);
 
 // Whether an allgather goes by the tree, as a vector with a block of each rank. Short blocks do
 // where hosts have several ranks, and all blocks of more than UNISONO_NIC_RANKS_MAX hosts.

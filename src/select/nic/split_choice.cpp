@@ -35,7 +35,8 @@ NicCosts NicCosts::of(const model::Machine& machine) {
           .send_word = path.overhead_per_byte.ns() * word_bytes,
           .integer = combined(arith::Type::int64),
           .real = combined(arith::Type::float64),
-          .doorbell = model::start_up_ns(path, arith::Operator::sum)};
+          .doorbell = model::start_up_ns(path, arith::Operator::sum),
+          .multicast = path.multicast_latency ? path.multicast_latency->ns() : path.latency.ns()};
 }
 
 int processors_of(std::span<const nic::Capabilities> hosts) {

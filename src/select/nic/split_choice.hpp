@@ -27,6 +27,7 @@ struct NicCosts {
   double send = 0, send_word = 0;      // a packet made from kept data: o, O
   double integer = 0, real = 0;        // a word combined with another: c
   double doorbell = 0;                 // the system call of the last contribution on its host: C
+  double multicast = 0;                // the time of a packet to all on the network
 
   static NicCosts of(const model::Machine& machine);
 };

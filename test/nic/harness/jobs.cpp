@@ -91,7 +91,6 @@ base::Result<Rank> start_rank(Device& device, const Job& job, int rank, int rank
   group.ranks = addresses;
   group.multicast = group_address();
   group.depth = job.depth;
-  group.on_query = job.on_query;
   UNISONO_ASSIGN(unisono_nic_row placed, make_row(node, group));
   placed.loss = static_cast<std::uint32_t>(job.loss * 4294967295.0);
   Rank started;

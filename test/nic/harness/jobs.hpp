@@ -31,8 +31,7 @@ struct Job {
   std::int64_t count = 1;
   int operations = 50;
   std::uint32_t depth = 2;
-  bool on_query = false;  // leaves wait for the root to ask
-  double loss = 0;        // share of the packets that come in; only on devices that lose
+  double loss = 0;  // share of the packets that come in; only on devices that lose
 };
 
 // Rank's vector of an operation, in whole words. Any bits for integers, numbers of very different

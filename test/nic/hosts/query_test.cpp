@@ -38,7 +38,6 @@ class NicQuery : public LossyHosts {
     job.collective = Collective::barrier;
     job.count = 0;
     job.parameter = parameter;
-    job.on_query = true;
     job.loss = loss;
     return job;
   }
@@ -68,7 +67,7 @@ class NicQuery : public LossyHosts {
         // A rank with a late turn arrives when the others wait already.
         while (come[i] < orders[i][static_cast<std::size_t>(rank)]) std::this_thread::yield();
         ++entered[i];
-        EXPECT_TRUE(port.post(UNISONO_NIC_NOTHING, {}).ok());
+        EXPECT_TRUE(port.post(UNISONO_NIC_NOTHING, {}, Giving::on_query).ok());
         ++given[i];
         while (!port.is_done(i)) {
           const auto delay_ns = static_cast<std::int64_t>(base::kMillisecond * (1 + random.unit()));

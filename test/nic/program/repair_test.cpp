@@ -278,7 +278,7 @@ Frame query_of_root(const unisono_nic_row& row, std::uint64_t sequence) {
 }
 
 unisono_nic_row leaf_row() {
-  unisono_nic_row row = inner_row(UNISONO_NIC_ON_QUERY);
+  unisono_nic_row row = inner_row(0);
   row.children = 0;
   return row;
 }
@@ -304,7 +304,7 @@ TEST_F(Repair, QueryStaysUntilTheProcessComes) {
 }
 
 TEST_F(Repair, RootSendsTheQueryToAll) {
-  const unisono_nic_row row = add(root_row(UNISONO_NIC_ON_QUERY));
+  const unisono_nic_row row = add(root_row(0));
   const Frame asks = from_process(row, UNISONO_NIC_QUERY, 0);
   forget_counts();
   EXPECT_EQ(run(Entry::leave, asks).verdict, kTcDrop) << "it has not given itself";
@@ -314,6 +314,18 @@ TEST_F(Repair, RootSendsTheQueryToAll) {
   EXPECT_EQ(seen.verdict, kTcNext);
   EXPECT_EQ(seen.frame, query_of_root(row, 0));
   expect_counted(UNISONO_NIC_QUERIED);
+}
+
+TEST_F(Repair, ARootWithoutAMulticastAddressAsksNobody) {
+  unisono_nic_row asked = root_row(0);
+  asked.down = {};
+  asked.forwards = 1;
+  asked.forward[0] = host_address(1);
+  const unisono_nic_row row = add(asked);
+  post(row, 0, UNISONO_NIC_NOTHING, {});
+  forget_counts();
+  EXPECT_EQ(run(Entry::leave, from_process(row, UNISONO_NIC_QUERY, 0)).verdict, kTcDrop);
+  expect_counted(UNISONO_NIC_STRAY_DOORBELL);
 }
 
 // No answer is longer than its question: a forged address gains nothing, and frames need not grow.

@@ -133,6 +133,8 @@ Formulas barrier_formulas() {
       {"gather-release", {release_steps, no_bytes, full_fan_in}},
       {"gather-broadcast", {up_and_down_steps, no_bytes, full_tree}},
       {"kdissemination", {[](const Case& c) { return ceil_log(c.k + 1, c.p); }, no_bytes, always}},
+      {"test-and-set",
+       {[](const Case& c) { return c.p == 1 ? 0 : release_steps(c) + 1; }, no_bytes, full_fan_in}},
       {"two-level", {climb_and_release_steps, no_bytes, full_climb}}};
 }
 

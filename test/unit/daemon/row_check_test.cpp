@@ -61,14 +61,10 @@ TEST(RowCheck, ARootMulticastsOrSendsOn) {
   root.flags = UNISONO_NIC_ROOT;
   root.up = {};
   EXPECT_TRUE(checked_row(root, served()).ok());
-  root.flags |= UNISONO_NIC_ON_QUERY;
-  EXPECT_TRUE(checked_row(root, served()).ok());
   root.down = {};
   EXPECT_FALSE(checked_row(root, served()).ok());
   root.forwards = 1;
   root.forward[0] = host(9);
-  EXPECT_FALSE(checked_row(root, served()).ok()) << "queries go by multicast";
-  root.flags = UNISONO_NIC_ROOT;
   EXPECT_TRUE(checked_row(root, served()).ok());
 }
 

@@ -117,10 +117,10 @@ class NicReductions : public ::testing::Test {
                            std::nullopt)
                       .ok());
     }
-    made->reduction =
-        std::make_unique<NicReduction>(1, made->ports, made->splits, std::move(ranks));
-    made->later =
-        std::make_unique<NicReduction>(1, made->ports, made->splits, std::move(ranks_later));
+    made->reduction = std::make_unique<NicReduction>(NicReduction::Rank{.host = 1}, made->ports,
+                                                     made->splits, std::move(ranks));
+    made->later = std::make_unique<NicReduction>(NicReduction::Rank{.host = 1}, made->ports,
+                                                 made->splits, std::move(ranks_later));
     return made;
   }
   static void expect_under_way(NicReduction& reduction, const std::string& lacks) {

@@ -63,22 +63,6 @@ TEST(Row, OfAnInnerNode) {
   EXPECT_EQ(make_row(node, group)->flags, UNISONO_NIC_RETURNS_VALUES | UNISONO_NIC_ROOT);
 }
 
-TEST(Row, AQueryNeedsMulticast) {
-  const auto ranks = addresses(2);
-  GroupAddresses group;
-  group.ranks = ranks;
-  group.on_query = true;
-  Node node;
-  node.ranks = 2;
-  node.children = {1};
-  const auto queried = make_row(node, group);
-  ASSERT_TRUE(queried.ok()) << queried.error().message;
-  EXPECT_EQ(queried->flags, UNISONO_NIC_ROOT | UNISONO_NIC_ON_QUERY);
-  node.forwards = {1};
-  EXPECT_EQ(make_row(node, group).error().message,
-            "the NIC's root queries by multicast, and this tree sends clones");
-}
-
 TEST(Row, SendsTheResultOn) {
   const auto ranks = addresses(70);
   GroupAddresses group;
