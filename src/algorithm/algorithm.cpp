@@ -42,6 +42,42 @@ std::string shape_fault(const Shape& shape) {
   return {};
 }
 
+enum class Fault { none, collective, shape, order, exact, blocks, parameter, refusal };
+
+bool is_in_range(const ParameterSpec& spec, int value, const Shape& shape) {
+  return value >= spec.low && value <= highest(spec, shape);
+}
+
+// The first fault.
+Fault fault_of(const Algorithm& algorithm, const Shape& shape, const Parameters& parameters) {
+  if (shape.collective != algorithm.collective) return Fault::collective;
+  if (!shape_fault(shape).empty()) return Fault::shape;
+  const bool is_reduction = schedule::is_reduction(shape.collective);
+  if (shape.ordered && is_reduction && !algorithm.keeps_order) return Fault::order;
+  if (shape.exact && is_reduction && !algorithm.sums_exactly) return Fault::exact;
+  if (shape.blocks.given() && !algorithm.unequal_blocks) return Fault::blocks;
+  for (std::size_t i = 0; i < algorithm.parameters.size(); ++i) {
+    if (!is_in_range(algorithm.parameters[i], parameters.values[i], shape)) return Fault::parameter;
+  }
+  const bool is_refused =
+      algorithm.refuse != nullptr && algorithm.refuse(shape, parameters) != nullptr;
+  return is_refused ? Fault::refusal : Fault::none;
+}
+
+std::string parameter_fault(const Algorithm& algorithm, const Shape& shape,
+                            const Parameters& parameters) {
+  for (std::size_t i = 0; i < algorithm.parameters.size(); ++i) {
+    const ParameterSpec& spec = algorithm.parameters[i];
+    const int value = parameters.values[i];
+    if (is_in_range(spec, value, shape)) continue;
+    return fmt::format("{} {}: {} is {}; at {} ranks choose {} to {}",
+                       schedule::collective_name(algorithm.collective), algorithm.name, spec.name,
+                       value, shape.ranks, print_value(spec, spec.low),
+                       print_value(spec, highest(spec, shape)));
+  }
+  return {};
+}
+
 bool is_any(const Algorithm&) { return true; }
 bool keeps_order(const Algorithm& row) { return row.keeps_order; }
 bool sums_exactly(const Algorithm& row) { return row.sums_exactly; }
@@ -90,48 +126,41 @@ Parameters default_parameters(const Algorithm& algorithm, const Shape& shape) {
 std::string why_illegal(const Algorithm& algorithm, const Shape& shape,
                         const Parameters& parameters) {
   const std::string_view collective = schedule::collective_name(algorithm.collective);
-  if (shape.collective != algorithm.collective) {
-    return fmt::format("{} {} cannot do {}; {}", collective, algorithm.name,
-                       schedule::collective_name(shape.collective),
-                       explain_unknown(shape.collective, algorithm.name));
-  }
-  if (std::string fault = shape_fault(shape); !fault.empty()) {
-    return fmt::format("{} {}: {}", collective, algorithm.name, fault);
-  }
-  if (shape.ordered && schedule::is_reduction(shape.collective) && !algorithm.keeps_order) {
-    return fmt::format(
-        "{} {} does not combine in the order of ranks, which an operator that does not commute "
-        "needs; choose one of: {}",
-        collective, algorithm.name, fmt::join(names_of(algorithm.collective, keeps_order), ", "));
-  }
-  if (shape.exact && schedule::is_reduction(shape.collective) && !algorithm.sums_exactly) {
-    return fmt::format(
-        "{} {} rounds partial sums, which a reproducible sum must not "
-        "(UNISONO_REPRODUCIBLE); choose one of: {}",
-        collective, algorithm.name, fmt::join(names_of(algorithm.collective, sums_exactly), ", "));
-  }
-  if (shape.blocks.given() && !algorithm.unequal_blocks) {
-    return fmt::format("{} {} needs blocks of equal length; choose one of: {}", collective,
-                       algorithm.name,
-                       fmt::join(names_of(algorithm.collective, takes_unequal_blocks), ", "));
-  }
-  for (std::size_t i = 0; i < algorithm.parameters.size(); ++i) {
-    const ParameterSpec& spec = algorithm.parameters[i];
-    const int value = parameters.values[i];
-    const int high = highest(spec, shape);
-    if (value < spec.low || value > high) {
-      return fmt::format("{} {}: {} is {}; at {} ranks choose {} to {}", collective, algorithm.name,
-                         spec.name, value, shape.ranks, print_value(spec, spec.low),
-                         print_value(spec, high));
-    }
-  }
-  const char* const refusal =
-      algorithm.refuse != nullptr ? algorithm.refuse(shape, parameters) : nullptr;
-  if (refusal != nullptr) {
-    return fmt::format("{} {} on {} ranks: {}", collective, describe(algorithm, parameters),
-                       shape.ranks, refusal);
+  switch (fault_of(algorithm, shape, parameters)) {
+    case Fault::none:
+      break;
+    case Fault::collective:
+      return fmt::format("{} {} cannot do {}; {}", collective, algorithm.name,
+                         schedule::collective_name(shape.collective),
+                         explain_unknown(shape.collective, algorithm.name));
+    case Fault::shape:
+      return fmt::format("{} {}: {}", collective, algorithm.name, shape_fault(shape));
+    case Fault::order:
+      return fmt::format(
+          "{} {} does not combine in the order of ranks, which an operator that does not commute "
+          "needs; choose one of: {}",
+          collective, algorithm.name, fmt::join(names_of(algorithm.collective, keeps_order), ", "));
+    case Fault::exact:
+      return fmt::format(
+          "{} {} rounds partial sums, which a reproducible sum must not "
+          "(UNISONO_REPRODUCIBLE); choose one of: {}",
+          collective, algorithm.name,
+          fmt::join(names_of(algorithm.collective, sums_exactly), ", "));
+    case Fault::blocks:
+      return fmt::format("{} {} needs blocks of equal length; choose one of: {}", collective,
+                         algorithm.name,
+                         fmt::join(names_of(algorithm.collective, takes_unequal_blocks), ", "));
+    case Fault::parameter:
+      return parameter_fault(algorithm, shape, parameters);
+    case Fault::refusal:
+      return fmt::format("{} {} on {} ranks: {}", collective, describe(algorithm, parameters),
+                         shape.ranks, algorithm.refuse(shape, parameters));
   }
   return {};
+}
+
+bool is_legal(const Algorithm& algorithm, const Shape& shape, const Parameters& parameters) {
+  return fault_of(algorithm, shape, parameters) == Fault::none;
 }
 
 bool ranks_are_alike(const Algorithm& algorithm, const Shape& shape) {

@@ -111,6 +111,8 @@ Parameters default_parameters(const Algorithm& algorithm, const Shape& shape);
 // Why the algorithm cannot do this shape with these parameters; empty if it can.
 std::string why_illegal(const Algorithm& algorithm, const Shape& shape,
                         const Parameters& parameters);
+// Whether that is empty, without the text for people.
+bool is_legal(const Algorithm& algorithm, const Shape& shape, const Parameters& parameters);
 
 // Whether one rank's schedule stands for those of all, by the row's `alike`.
 bool ranks_are_alike(const Algorithm& algorithm, const Shape& shape);

@@ -2,10 +2,11 @@
 #include "schedule/builder.hpp"
 
 #include "base/check.hpp"
+#include "schedule/spares.hpp"
 
 namespace unisono::schedule {
 
-Builder::Builder(const Shape& shape, int rank, int ops_expected) {
+Builder::Builder(const Shape& shape, int rank, int ops_expected) : schedule_(Spares::take()) {
   schedule_.shape = shape;
   schedule_.rank = rank;
   const auto expected = static_cast<std::size_t>(ops_expected);

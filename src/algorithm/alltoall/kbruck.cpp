@@ -14,6 +14,8 @@
 // Weathersby, IEEE TPDS 8(11), 1997, section 3.
 #include <vector>
 
+#include <algorithm>
+
 #include "algorithm/algorithm.hpp"
 #include "algorithm/block_run.hpp"
 
@@ -64,10 +66,12 @@ Schedule kbruck(const Shape& shape, const Parameters& parameters, int rank) {
     for (std::int64_t digit = 1; digit < radix && digit * stride < ranks; ++digit) {
       std::vector<Value> blocks;
       moved.emplace_back();
-      for (std::int64_t distance = digit * stride; distance < ranks; ++distance) {
-        if (distance / stride % radix != digit) continue;
-        moved.back().push_back(static_cast<std::size_t>(distance));
-        blocks.push_back(held[moved.back().back()]);
+      // The distances with this digit: `stride` of them in a row, in each radix * stride.
+      for (std::int64_t run = digit * stride; run < ranks; run += radix * stride) {
+        for (std::int64_t distance = run; distance < std::min(run + stride, ranks); ++distance) {
+          moved.back().push_back(static_cast<std::size_t>(distance));
+          blocks.push_back(held[moved.back().back()]);
+        }
       }
       const SlotId slot =
           b.slot(rank_above(ranks - digit * stride), static_cast<std::int64_t>(blocks.size()) * m);

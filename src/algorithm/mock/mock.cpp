@@ -5,6 +5,7 @@
 
 #include "algorithm/pattern/blocks.hpp"
 #include "base/check.hpp"
+#include "schedule/spares.hpp"
 
 namespace unisono::algorithm {
 
@@ -96,6 +97,10 @@ Mock::Mock(const Shape& shape, const Parameters& parameters, std::span<const Par
   }
 }
 
+Mock::~Mock() {
+  for (Schedule& each : own_) schedule::Spares::give_back(std::move(each));
+}
+
 // A sender of the other part needs to know how many slots come first. Where ranks are alike, they
 // are as many as its own. A part with a root has few messages, so that few ranks need to be asked.
 std::size_t Mock::part_with_first_slots() const {
@@ -112,8 +117,9 @@ SlotId Mock::slots_of(int rank) const {
   }
   SlotId& known = known_[static_cast<std::size_t>(rank)];
   if (known < 0) {
-    const Schedule other = rows_[first_]->build(shapes_[first_], parameters_[first_], rank);
+    Schedule other = rows_[first_]->build(shapes_[first_], parameters_[first_], rank);
     known = static_cast<SlotId>(other.slots.size());
+    schedule::Spares::give_back(std::move(other));
   }
   return known;
 }
@@ -136,7 +142,7 @@ const char* refuse(std::span<const Part> parts, const Shape& shape, const Parame
     for (std::size_t i = row.parameters.size(); i < kParametersOfPart; ++i) {
       if (parameters.values[part.first + 1 + i] != kUsual) return "a part has fewer parameters";
     }
-    if (!why_illegal(row, own, parameters_of_part(part, parameters, own)).empty()) {
+    if (!is_legal(row, own, parameters_of_part(part, parameters, own))) {
       return "a part cannot do it, or not with these parameters";
     }
   }

@@ -21,6 +21,9 @@ class Mock {
  public:
   // All outlive it.
   Mock(const Shape& shape, const Parameters& parameters, std::span<const Part> parts, int rank);
+  Mock(const Mock&) = delete;
+  Mock& operator=(const Mock&) = delete;
+  ~Mock();
 
   Builder& builder() { return b_; }
   // The shape of a part.

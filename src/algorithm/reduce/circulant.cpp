@@ -17,6 +17,8 @@
 #include "algorithm/pattern/circulant.hpp"
 
 #include <algorithm>
+#include <map>
+#include <vector>
 
 #include "algorithm/algorithm.hpp"
 #include "algorithm/emit.hpp"
@@ -56,13 +58,18 @@ Schedule circulant(const Shape& shape, const Parameters& parameters, int rank) {
   const Range base = rank == shape.root ? schedule::output(begin, end - begin)
                      : combines         ? b.scratch(end - begin)
                                         : Range{};
+  std::map<int, std::vector<int>> taken_below;  // there are as many of them as skips
   // Slots: one a message, from the last round on.
   for (int i = rounds.rounds() - 1; i >= 0; --i) {
     if (const int segment = given[static_cast<std::size_t>(i)]; segment >= 0) {
       const int below = pattern::ring_shift(ranks, rank, -rounds.skip(i));
-      const auto there = rounds.sent(pattern::ring_shift(ranks, below, -shape.root));
+      auto there = taken_below.find(below);
+      if (there == taken_below.end()) {
+        const int below_place = pattern::ring_shift(ranks, below, -shape.root);
+        there = taken_below.emplace(below, rounds.sent(below_place)).first;
+      }
       const Value& sum = sums[static_cast<std::size_t>(segment)];
-      b.send(below, static_cast<SlotId>(takes_from(there, i)), sum.range, {sum.ready});
+      b.send(below, static_cast<SlotId>(takes_from(there->second, i)), sum.range, {sum.ready});
     }
     if (const int segment = taken[static_cast<std::size_t>(i)]; segment >= 0) {
       const int above = pattern::ring_shift(ranks, rank, rounds.skip(i));

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "schedule/spares.hpp"
+
+#include <utility>
+
+namespace unisono::schedule {
+namespace {
+
+thread_local Spares* used = nullptr;
+
+}  // namespace
+
+Spares::Use::Use(Spares& spares) : before_(std::exchange(used, &spares)) {}
+Spares::Use::~Use() { used = before_; }
+
+void Spares::keep(Schedule&& schedule) {
+  schedule.shape = {};
+  schedule.scratch_count = 0;
+  schedule.slots.clear();
+  schedule.ops.clear();
+  schedule.after.clear();
+  schedule.targets.clear();
+  schedule.operands.clear();
+  spare_.push_back(std::move(schedule));
+}
+
+void Spares::give_back(Schedule&& schedule) {
+  if (used != nullptr) used->keep(std::move(schedule));
+}
+
+Schedule Spares::take() {
+  if (used == nullptr || used->spare_.empty()) return {};
+  Schedule schedule = std::move(used->spare_.back());
+  used->spare_.pop_back();
+  return schedule;
+}
+
+}  // namespace unisono::schedule

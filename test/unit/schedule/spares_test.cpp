@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Schedules in used memory are those in new memory.
+#include "schedule/spares.hpp"
+
+#include <gtest/gtest.h>
+
+#include <utility>
+
+#include "algorithm/algorithm.hpp"
+
+namespace unisono::schedule::spares_test {
+namespace {
+
+Shape shape_of(Collective collective) {
+  return {.collective = collective, .ranks = 6, .count = collective == Collective::barrier ? 0 : 5};
+}
+
+TEST(Spares, SchedulesInUsedMemoryAreThoseInNewMemory) {
+  Spares spares;
+  for (const algorithm::Algorithm& row : algorithm::table()) {
+    const Shape shape = shape_of(row.collective);
+    const auto parameters = algorithm::default_parameters(row, shape);
+    if (!algorithm::is_legal(row, shape, parameters)) continue;
+    for (int rank = 0; rank < shape.ranks; ++rank) {
+      const Schedule in_new = row.build(shape, parameters, rank);
+      const Spares::Use use(spares);
+      Schedule in_used = row.build(shape, parameters, rank);
+      EXPECT_EQ(in_used, in_new) << row.name;
+      Spares::give_back(std::move(in_used));
+    }
+  }
+}
+
+TEST(Spares, AreTakenWhileTheyAreUsedOnly) {
+  Spares spares;
+  Schedule schedule;
+  schedule.ops.reserve(1000);
+  spares.keep(std::move(schedule));
+  EXPECT_LT(Spares::take().ops.capacity(), 1000U);
+  {
+    const Spares::Use use(spares);
+    Schedule taken = Spares::take();
+    EXPECT_GE(taken.ops.capacity(), 1000U);
+    EXPECT_LT(Spares::take().ops.capacity(), 1000U);
+    taken.ops.emplace_back();
+    Spares::give_back(std::move(taken));
+    EXPECT_TRUE(Spares::take().ops.empty());
+  }
+  Schedule lost;
+  Spares::give_back(std::move(lost));
+  EXPECT_EQ(Spares::take().ops.capacity(), 0U);
+}
+
+}  // namespace
+}  // namespace unisono::schedule::spares_test
