@@ -15,19 +15,10 @@ Costs::Costs(const Machine& machine, const Work& work, const schedule::Shape& sh
     : machine_(&machine),
       work_(work),
       map_(shape.hosts),
+      has_hosts_(map_.given()),
       ranks_(shape.ranks),
-      hosts_(map_.given() ? map_.hosts() : (work.apart ? shape.ranks : 1)),
+      hosts_(has_hosts_ ? map_.hosts() : (work.apart ? shape.ranks : 1)),
       element_bytes_(static_cast<double>(work.bytes_of_element())) {}
-
-bool Costs::crosses_hosts(int a, int b) const {
-  return map_.given() ? map_.of(a) != map_.of(b) : work_.apart;
-}
-
-int Costs::core_set(int rank) const {
-  if (hosts_share_cores()) return 0;
-  if (map_.given()) return map_.of(rank);
-  return work_.apart ? rank : 0;
-}
 
 int Costs::cores() const {
   if (hosts_share_cores()) return work_.shared_cores;
@@ -36,17 +27,17 @@ int Costs::cores() const {
 
 int Costs::ranks_of(int set) const {
   if (hosts_share_cores()) return ranks_;
-  if (map_.given()) return static_cast<int>(map_.members(set).size());
+  if (has_hosts_) return static_cast<int>(map_.members(set).size());
   return work_.apart ? 1 : ranks_;
 }
 
 bool Costs::shares_cores(int set) const {
-  return (map_.given() || !work_.apart || hosts_share_cores()) && ranks_of(set) > cores();
+  return (has_hosts_ || !work_.apart || hosts_share_cores()) && ranks_of(set) > cores();
 }
 
 const PathParameters& Costs::own_path(std::int64_t bytes) const {
-  return map_.given() || work_.apart ? remote_path(*machine_, work_.engine, bytes)
-                                     : local_path(*machine_, work_.engine, bytes);
+  return has_hosts_ || work_.apart ? remote_path(*machine_, work_.engine, bytes)
+                                   : local_path(*machine_, work_.engine, bytes);
 }
 
 MessageCost Costs::work_out(bool crosses, std::int64_t bytes) const {
@@ -85,25 +76,23 @@ double Costs::share_of_other_cores() const {
 }
 
 const MessageCost& Costs::message(bool crosses, std::int64_t elements) {
-  auto& known = messages_[crosses ? 1 : 0];
-  const auto found = known.find(elements);
-  if (found != known.end()) return found->second;
-  const auto bytes = static_cast<std::int64_t>(static_cast<double>(elements) * element_bytes_);
-  return known.emplace(elements, work_out(crosses, bytes)).first->second;
+  return messages_[crosses ? 1 : 0].find(elements,
+                                         [&] { return work_out(crosses, bytes_of(elements)); });
 }
 
-Parts Costs::reduction(std::int64_t elements) {
-  if (!work_.op || elements == 0) return {};
-  const auto found = reductions_.find(elements);
-  if (found != reductions_.end()) return found->second;
-  const auto bytes = static_cast<std::int64_t>(static_cast<double>(elements) * element_bytes_);
-  const Parts parts{.reduction = reduction_ns(own_path(bytes), *work_.op, work_.type, bytes)};
-  return reductions_.emplace(elements, parts).first->second;
+const Parts& Costs::reduction(std::int64_t elements) {
+  return reductions_.find(elements, [&]() -> Parts {
+    if (!work_.op || elements == 0) return {};
+    const std::int64_t bytes = bytes_of(elements);
+    return {.reduction = reduction_ns(own_path(bytes), *work_.op, work_.type, bytes)};
+  });
 }
 
-Parts Costs::copy(std::int64_t elements) const {
-  const double bytes = static_cast<double>(elements) * element_bytes_;
-  return {.bytes = bytes * own_path(static_cast<std::int64_t>(bytes)).copy_per_byte.ns()};
+const Parts& Costs::copy(std::int64_t elements) {
+  return copies_.find(elements, [&]() -> Parts {
+    const double bytes = static_cast<double>(elements) * element_bytes_;
+    return {.bytes = bytes * own_path(static_cast<std::int64_t>(bytes)).copy_per_byte.ns()};
+  });
 }
 
 Parts Costs::start_up() const { return {.latency = start_up_ns(own_path(0), work_.op)}; }

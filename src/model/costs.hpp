@@ -3,6 +3,7 @@
 // up. What prices and simulations have in common. Remembers what it has worked out, so one thread.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <unordered_map>
@@ -67,17 +68,60 @@ struct MessageCost {
   Parts multicast_flight;
 };
 
+// The values of some numbers of elements. Most schedules have few numbers, and those are found
+// without a hash.
+template <class Value>
+class BySize {
+ public:
+  // make(): the value of a number that is not known yet. References stay valid.
+  template <class Make>
+  const Value& find(std::int64_t elements, const Make& make) {
+    Near& near = near_[place_of(elements)];
+    if (near.elements != elements) {
+      auto found = known_.find(elements);
+      if (found == known_.end()) found = known_.emplace(elements, make()).first;
+      near = {elements, &found->second};
+    }
+    return *near.value;
+  }
+
+ private:
+  static constexpr int kBits = 3;
+  // The first bits of a product, since numbers of elements are often multiples of a power of two.
+  static std::size_t place_of(std::int64_t elements) {
+    return static_cast<std::size_t>((static_cast<std::uint64_t>(elements) * 0x9e3779b97f4a7c15U) >>
+                                    (64 - kBits));
+  }
+
+  struct Near {
+    std::int64_t elements = -1;
+    const Value* value = nullptr;
+  };
+  std::array<Near, std::size_t{1} << kBits> near_;
+  std::unordered_map<std::int64_t, Value> known_;
+};
+
 class Costs {
  public:
-  // `machine` must outlive it.
+  // `machine` must outlive it. Only the shape's ranks and hosts count.
   Costs(const Machine& machine, const Work& work, const schedule::Shape& shape);
+  Costs(const Costs&) = delete;
+  Costs& operator=(const Costs&) = delete;
 
   // Whether a message between two ranks leaves the host.
-  bool crosses_hosts(int a, int b) const;
+  bool crosses_hosts(int a, int b) const {
+    return has_hosts_ ? map_.of(a) != map_.of(b) : work_.apart;
+  }
   int hosts() const { return hosts_; }
   // Ranks that run on the same cores: those of a host, or all if the hosts share a machine's.
-  int core_set(int rank) const;  // 0 .. core_sets() - 1
+  int core_set(int rank) const {  // 0 .. core_sets() - 1
+    if (hosts_share_cores()) return 0;
+    if (has_hosts_) return map_.of(rank);
+    return work_.apart ? rank : 0;
+  }
   int core_sets() const { return hosts_share_cores() ? 1 : hosts_; }
+  // Whether each rank has cores of its own.
+  bool ranks_are_apart() const { return work_.apart && core_sets() != 1; }
   // Whether a set has more ranks than cores: a wait that blocks passes the core on.
   bool shares_cores(int set) const;
   int cores() const;
@@ -86,8 +130,8 @@ class Costs {
   bool helps() const { return work_.engine == Engine::helping; }
 
   const MessageCost& message(bool crosses, std::int64_t elements);
-  Parts reduction(std::int64_t elements);
-  Parts copy(std::int64_t elements) const;
+  const Parts& reduction(std::int64_t elements);
+  const Parts& copy(std::int64_t elements);
   Parts start_up() const;
   Parts hand_over() const;
 
@@ -98,14 +142,18 @@ class Costs {
   // The share of the messages that one core writes and another one reads.
   double share_of_other_cores() const;
   MessageCost work_out(bool crosses, std::int64_t bytes) const;
+  std::int64_t bytes_of(std::int64_t elements) const {
+    return static_cast<std::int64_t>(static_cast<double>(elements) * element_bytes_);
+  }
 
   const Machine* machine_;
   Work work_;
   topology::HostMap map_;
+  bool has_hosts_;
   int ranks_, hosts_;
   double element_bytes_;
-  std::unordered_map<std::int64_t, MessageCost> messages_[2];
-  std::unordered_map<std::int64_t, Parts> reductions_;
+  std::array<BySize<MessageCost>, 2> messages_;
+  BySize<Parts> reductions_, copies_;
 };
 
 }  // namespace unisono::model

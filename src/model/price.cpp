@@ -2,270 +2,53 @@
 #include "model/price.hpp"
 
 #include <algorithm>
-#include <array>
-#include <map>
-#include <tuple>
+#include <limits>
+#include <utility>
 #include <vector>
 
 #include "base/check.hpp"
-#include "schedule/step_order.hpp"
+#include "model/clock.hpp"
 
 namespace unisono::model {
 namespace {
 
-using schedule::Memory;
 using schedule::Op;
 using schedule::OpKind;
-using schedule::Range;
 using schedule::Schedule;
 using schedule::SlotId;
 using schedule::Target;
 
-struct Moment {
-  double ns = 0;
-  Parts parts;
-
-  Moment& operator+=(const Parts& more) {
-    parts += more;
-    ns += more.sum();
-    return *this;
-  }
-};
-Moment operator+(Moment moment, const Parts& more) { return moment += more; }
-const Moment& later(const Moment& a, const Moment& b) { return a.ns < b.ns ? b : a; }
-
-// How often each content of a range is sent to somebody: those sent more than once are staged.
-class Contents {
- public:
-  // A range and how often its memory had been written.
-  using Key = std::tuple<Memory, SlotId, std::int64_t, std::int64_t, int>;
-
-  void note_write(const Range& target) { ++writes_[static_cast<std::size_t>(target.memory)]; }
-  Key key(const Range& source) const {
-    return {source.memory, source.slot, source.offset, source.count,
-            writes_[static_cast<std::size_t>(source.memory)]};
-  }
-
- private:
-  std::array<int, schedule::kMemoryCount> writes_{};
-};
-
+constexpr double kAnyPrice = std::numeric_limits<double>::infinity();
 // Calls in a row until each rank is as far behind the one it waits for as it remains; and so many
 // more are measured.
 constexpr int kCallsBefore = 2, kCallsInRow = 2;
 
-// One rank's clock.
-struct Rank {
-  std::size_t next = 0;
-  SlotId awaited = -1;
-  Moment now;
-  std::array<Moment, 2> port;  // when the next message may leave: within the host, between hosts
-  std::vector<Moment> arrivals;
-  std::vector<bool> filled;
-  Parts staging;  // of the caller's buffers that others may need
-  Contents contents;
-  std::map<Contents::Key, int> copies;  // messages of each content that cross hosts
-  std::map<Contents::Key, bool> staged;
-};
-
-// The times of the ranks' actions, independent of where their messages go.
-class Clock {
- public:
-  Clock(const Machine& machine, const Work& work, const schedule::Shape& shape)
-      : costs_(machine, work, shape) {
-    if (!work.apart || costs_.core_sets() == 1) {
-      busy_.resize(static_cast<std::size_t>(costs_.core_sets()));
-    }
-  }
-
-  Rank begin(const Schedule& schedule) {
-    Rank rank;
-    rank.arrivals.resize(schedule.slots.size());
-    rank.filled.resize(schedule.slots.size());
-    rank.staging = staging_of_helped(schedule);
-    spend(rank, schedule.rank, costs_.start_up());
-    spend(rank, schedule.rank, rank.staging);
-    if (stages(schedule)) count_copies(schedule, rank);
-    return rank;
-  }
-
-  // The next segment, when the rank is through with one.
-  void begin_again(Rank& rank, const Schedule& schedule) {
-    spend(rank, schedule.rank, rank.staging);
-    rank.next = 0;
-    rank.filled.assign(rank.filled.size(), false);
-    rank.contents = {};
-    rank.staged.clear();
-  }
-
-  // The next call of a row. Its start is shared by its segments.
-  void begin_call(Rank& rank, const Schedule& schedule, std::int64_t segments) {
-    Parts start = costs_.start_up();
-    start.latency /= static_cast<double>(segments);
-    spend(rank, schedule.rank, start);
-    begin_again(rank, schedule);
-  }
-
-  // The work on each set of cores so far; none where each rank is alone.
-  const std::vector<double>& busy() const { return busy_; }
-
-  // fill(target, arrival) for each message.
-  template <class Fill>
-  void send(const Schedule& schedule, const Op& op, Rank& rank, const Fill& fill) {
-    std::array<const Moment*, 2> multicast{};
-    std::array<Moment, 2> arrival;
-    for (const Target& target : schedule.targets_of(op)) {
-      const bool crosses = costs_.crosses_hosts(schedule.rank, target.peer);
-      const MessageCost& cost = costs_.message(crosses, op.left.count);
-      const std::size_t kind = crosses ? 1 : 0;
-      if (multicast[kind] == nullptr) {
-        const bool once = op.kind == OpKind::multicast && cost.multicasts;
-        arrival[kind] =
-            leave(schedule, op, rank, kind, cost) + (once ? cost.multicast_flight : flight_);
-        if (once) multicast[kind] = &arrival[kind];
-      }
-      fill(target, arrival[kind]);
-    }
-  }
-
-  void wait(const Schedule& schedule, const Op& op, Rank& rank) {
-    const auto slot = static_cast<std::size_t>(op.slot);
-    const int source = schedule.slots[slot].source;
-    const bool blocks = rank.arrivals[slot].ns > rank.now.ns;
-    rank.now = later(rank.now, rank.arrivals[slot]);
-    if (blocks && !costs_.helps() && costs_.shares_cores(costs_.core_set(schedule.rank))) {
-      spend(rank, schedule.rank, costs_.hand_over());
-    }
-    spend(rank, schedule.rank,
-          costs_.message(costs_.crosses_hosts(schedule.rank, source), schedule.slots[slot].count)
-              .reception);
-  }
-
-  void compute(const Schedule& schedule, const Op& op, Rank& rank) {
-    if (op.kind == OpKind::reduce) {
-      spend(rank, schedule.rank, costs_.reduction(op.target.count));
-    } else if (op.kind == OpKind::sum) {
-      for (std::int32_t i = 1; i < op.operand_count; ++i) {
-        spend(rank, schedule.rank, costs_.reduction(op.target.count));
-      }
-    } else if (op.left != op.target) {
-      spend(rank, schedule.rank, costs_.copy(op.target.count));
-    }
-    rank.contents.note_write(op.target);
-  }
-
-  // The price, given the rank that ends last and the work on each set of cores.
-  Price finish(const Moment& last, int last_rank, const std::vector<double>& busy,
-               std::int64_t segments) const {
-    Price price{.ns = last.ns, .parts = last.parts, .last_rank = last_rank};
-    double turns = 0;  // of the ranks on each core
-    for (std::size_t set = 0; set < busy.size(); ++set) {
-      const int number = static_cast<int>(set);
-      if (!costs_.shares_cores(number)) continue;
-      turns = std::max(turns, static_cast<double>(costs_.ranks_of(number)) / costs_.cores());
-      const double shared = last.ns + (busy[set] - last.ns) / costs_.cores();
-      if (shared <= price.ns) continue;
-      price.parts.hand_over += shared - price.ns;
-      price.ns = shared;
-    }
-    if (!costs_.helps()) return price;
-    const double turns_ns = turns * static_cast<double>(segments) * costs_.hand_over().hand_over;
-    price.parts.hand_over += turns_ns;
-    price.ns += turns_ns;
-    return price;
-  }
-
-  // The time of the shared cores for what one of its ranks has to do; 0 if it has a core of its
-  // own.
-  double least_shared_ns(double busy_ns, int rank, std::int64_t segments) const {
-    if (busy_.empty() || !costs_.shares_cores(costs_.core_set(rank))) return 0;
-    return busy_ns * static_cast<double>(segments) / costs_.cores();
-  }
-
-  // A segment in a row of them: `ns` of the slowest rank, `busy` and `turns` of each set of cores.
-  // `turns` are those of its ranks, less than one for a rank that needs none in each segment.
-  struct InRow {
-    double ns = 0;
-    std::vector<double> busy, turns;
-    bool overlaps = false;  // no rank waits for another one that waits for it
-  };
-  double finish_in_row(const InRow& row) const {
-    double ns = row.ns, turns = 0;
-    for (std::size_t set = 0; set < row.busy.size(); ++set) {
-      if (!costs_.shares_cores(static_cast<int>(set))) continue;
-      turns = std::max(turns, row.turns[set] / costs_.cores());
-      const double shared = row.overlaps ? row.busy[set] / costs_.cores()
-                                         : row.ns + (row.busy[set] - row.ns) / costs_.cores();
-      ns = std::max(ns, shared);
-    }
-    return costs_.helps() ? ns + turns * costs_.hand_over().hand_over : ns;
-  }
-
-  int core_set(int rank) const { return costs_.core_set(rank); }
-
- private:
-  // The buffers of the caller that others may need are copied to where they can reach them.
-  Parts staging_of_helped(const Schedule& schedule) {
-    if (!costs_.helps()) return {};
-    const schedule::StepOrder order = schedule::order_steps(schedule, true);
-    std::int64_t elements = 0;
-    if (order.stages_input) elements += schedule::input_count(schedule.shape, schedule.rank);
-    if (order.stages_output) elements += schedule::output_count(schedule.shape, schedule.rank);
-    return {.bytes = costs_.message(false, elements).occupies.bytes};
-  }
-
-  void spend(Rank& rank, int number, const Parts& parts) {
-    rank.now += parts;
-    if (!busy_.empty()) busy_[static_cast<std::size_t>(costs_.core_set(number))] += parts.sum();
-  }
-
-  // Occupies the rank with a message and its port; when it leaves. Sets flight_.
-  Moment leave(const Schedule& schedule, const Op& op, Rank& rank, std::size_t kind,
-               const MessageCost& cost) {
-    bool is_staged = false;
-    if (kind == 1 && cost.can_be_staged) {
-      const Contents::Key key = rank.contents.key(op.left);
-      is_staged = rank.copies[key] > 1;
-      if (is_staged && !rank.staged[key]) {
-        rank.staged[key] = true;
-        spend(rank, schedule.rank, cost.staging);
-      }
-    }
-    spend(rank, schedule.rank, is_staged ? cost.occupies_staged : cost.occupies);
-    const Moment left = later(rank.now, rank.port[kind]);
-    rank.port[kind] = left + (is_staged ? cost.gap_staged : cost.gap);
-    flight_ = is_staged ? cost.flight_staged : cost.flight;
-    return left;
-  }
-
-  bool stages(const Schedule& schedule) {
-    return costs_.hosts() > 1 && costs_.message(true, schedule.shape.count).can_be_staged;
-  }
-
-  void count_copies(const Schedule& schedule, Rank& rank) {
-    Contents contents;
-    for (const Op& op : schedule.ops) {
-      for (const Target& target : schedule.targets_of(op)) {
-        if (costs_.crosses_hosts(schedule.rank, target.peer)) ++rank.copies[contents.key(op.left)];
-      }
-      if (schedule::writes_range(op)) contents.note_write(op.target);
-    }
-  }
-
-  Costs costs_;
-  std::vector<double> busy_;  // of each set of cores; none where each rank is alone
-  Parts flight_;              // of the message that left last
-};
-
 // The first segment's time, and for each further one what the second adds to it.
+double of_segments(double first, double second, std::int64_t segments) {
+  return first + static_cast<double>(segments - 1) * (second - first);
+}
+Instant of_segments(const Instant& first, const Instant& second, std::int64_t segments) {
+  return {.ns = of_segments(first.ns, second.ns, segments)};
+}
 Moment of_segments(const Moment& first, const Moment& second, std::int64_t segments) {
-  const auto more = static_cast<double>(segments - 1);
-  const auto grown = [more](double a, double b) { return a + more * (b - a); };
+  const auto grown = [segments](double a, double b) { return of_segments(a, b, segments); };
   return {.ns = grown(first.ns, second.ns),
           .parts = {.latency = grown(first.parts.latency, second.parts.latency),
                     .bytes = grown(first.parts.bytes, second.parts.bytes),
                     .reduction = grown(first.parts.reduction, second.parts.reduction),
                     .hand_over = grown(first.parts.hand_over, second.parts.hand_over)}};
+}
+
+template <class Time>
+Price price_of_end(const Clock<Time>& clock, const Time& last, int last_rank,
+                   const std::vector<double>& busy, std::int64_t segments) {
+  const auto end = clock.end_of(last.ns, busy, segments);
+  Price price{.ns = end.ns, .parts = end.more, .last_rank = last_rank};
+  if constexpr (requires { last.parts; }) {
+    price.parts = last.parts;
+    price.parts.hand_over += end.more.hand_over;
+  }
+  return price;
 }
 
 // Marks ranks that wait for ranks which wait for them, if calls follow each other. It also marks
@@ -301,58 +84,86 @@ std::vector<bool> find_bound(std::span<const Schedule> set) {
   return bound;
 }
 
+}  // namespace
+
 // Executes all ranks, each until a wait for an empty slot; the rank that fills this slot lets it
-// continue.
+// continue. Keeps its memory for the next set.
+template <class Time>
 class PriceWalk {
  public:
-  PriceWalk(std::span<const Schedule> set, const Machine& machine, const Work& work)
-      : set_(set), clock_(machine, work, set.front().shape) {
-    for (const Schedule& schedule : set) {
-      ready_.push_back(ranks_.size());
-      ranks_.push_back(clock_.begin(schedule));
-    }
-  }
+  explicit PriceWalk(Costs& costs) : clock_(costs) {}
 
-  Price price(const Calls& calls) {
-    std::size_t last = walk();
+  // nullopt if the price is `most_ns` or more, which it may notice before it has executed all.
+  std::optional<Price> price(std::span<const Schedule> set, const Calls& calls, double most_ns) {
+    begin(set, calls, most_ns);
+    if (!walk()) return std::nullopt;
+    std::size_t last = last_rank();
     const double alone_ns = ranks_[last].now.ns;
-    Moment end = ranks_[last].now;
+    Time end = ranks_[last].now;
     std::vector<double> busy = clock_.busy();
     if (calls.segments > 1) {
-      for (std::size_t r = 0; r < ranks_.size(); ++r) {
-        clock_.begin_again(ranks_[r], set_[r]);
-        ready_.push_back(r);
-      }
-      last = walk();
+      most_busy_ns_ = most_ns_ = kAnyPrice;
+      again([&](std::size_t r) { clock_.begin_again(ranks_[r], set_[r]); });
+      last = last_rank();
       end = of_segments(end, ranks_[last].now, calls.segments);
-      for (std::size_t set = 0; set < busy.size(); ++set) {
-        busy[set] *= static_cast<double>(calls.segments);
-      }
+      for (double& each : busy) each *= static_cast<double>(calls.segments);
     }
-    Price price = clock_.finish(end, static_cast<int>(last), busy, calls.segments);
+    Price price = price_of_end(clock_, end, static_cast<int>(last), busy, calls.segments);
+    if (price.ns >= most_ns) return std::nullopt;
+    most_busy_ns_ = most_ns_ = kAnyPrice;
     if (calls.slot_indexes > 0) price.in_row_ns = in_row(calls, alone_ns);
     return price;
   }
 
  private:
+  void begin(std::span<const Schedule> set, const Calls& calls, double most_ns) {
+    set_ = set;
+    clock_.forget();
+    ranks_.resize(set.size());
+    first_slots_.resize(set.size());
+    std::size_t slots = 0;
+    for (std::size_t r = 0; r < set.size(); ++r) {
+      first_slots_[r] = slots;
+      slots += set[r].slots.size();
+      clock_.begin(ranks_[r], set[r]);
+    }
+    arrivals_.assign(slots, {});
+    fill_ready();
+    most_ns_ = most_ns;
+    most_busy_ns_ = most_ns == kAnyPrice || !clock_.all_share_cores()
+                        ? kAnyPrice
+                        : clock_.most_busy_ns(most_ns, calls.segments);
+  }
+
+  void fill_ready() {
+    ready_.resize(set_.size());
+    for (std::size_t r = 0; r < set_.size(); ++r) ready_[r] = static_cast<int>(r);
+  }
+
+  // The next segment or call of all.
+  template <class Begin>
+  void again(const Begin& begin) {
+    for (Arrival& each : arrivals_) each.is_there = false;
+    for (std::size_t r = 0; r < ranks_.size(); ++r) begin(r);
+    fill_ready();
+    walk();
+  }
+
   double in_row(const Calls& calls, double alone_ns) {
     const auto repeat = [&](int times) {
       for (; times > 0; --times) {
-        for (std::size_t r = 0; r < ranks_.size(); ++r) {
-          clock_.begin_call(ranks_[r], set_[r], calls.segments);
-          ready_.push_back(r);
-        }
-        walk();
+        again([&](std::size_t r) { clock_.begin_call(ranks_[r], set_[r], calls.segments); });
       }
     };
     repeat(kCallsBefore - 1);
     std::vector<double> before;
     before.reserve(ranks_.size());
-    for (const Rank& rank : ranks_) before.push_back(rank.now.ns);
+    for (const auto& rank : ranks_) before.push_back(rank.now.ns);
     const std::vector<double> busy_before = clock_.busy();
     repeat(kCallsInRow);
     // A rank may not be further ahead than its slot indexes.
-    Clock::InRow row{.ns = alone_ns / calls.slot_indexes, .busy = clock_.busy(), .turns = {}};
+    typename Clock<Time>::InRow row{
+        .ns = alone_ns / calls.slot_indexes, .busy = clock_.busy(), .turns = {}};
     for (std::size_t r = 0; r < ranks_.size(); ++r) {
       row.ns = std::max(row.ns, (ranks_[r].now.ns - before[r]) / kCallsInRow);
     }
@@ -369,13 +180,26 @@ class PriceWalk {
     return clock_.finish_in_row(row) * static_cast<double>(calls.segments);
   }
 
-  // One segment; returns the rank that ends last.
-  std::size_t walk() {
+  // One segment; false if it stopped early, since the price is too high.
+  bool walk() {
     while (!ready_.empty()) {
-      const std::size_t rank = ready_.back();
+      const auto rank = static_cast<std::size_t>(ready_.back());
       ready_.pop_back();
       advance(rank);
+      if (is_too_dear(rank)) return false;
     }
+    return true;
+  }
+
+  // No clock goes back, and work does not become less.
+  bool is_too_dear(std::size_t rank) const {
+    if (ranks_[rank].now.ns >= most_ns_) return true;
+    return most_busy_ns_ < kAnyPrice &&
+           clock_.busy()[static_cast<std::size_t>(clock_.core_set(static_cast<int>(rank)))] >=
+               most_busy_ns_;
+  }
+
+  std::size_t last_rank() const {
     std::size_t last = 0;
     for (std::size_t r = 0; r < set_.size(); ++r) {
       UNISONO_CHECK(ranks_[r].next == set_[r].ops.size(), "the price of schedules that deadlock");
@@ -386,70 +210,139 @@ class PriceWalk {
 
   void advance(std::size_t r) {
     const Schedule& schedule = set_[r];
-    Rank& rank = ranks_[r];
+    RankClock<Time>& rank = ranks_[r];
+    const std::size_t first_slot = first_slots_[r];
     rank.awaited = -1;
     for (; rank.next < schedule.ops.size(); ++rank.next) {
       const Op& op = schedule.ops[rank.next];
       if (op.kind == OpKind::wait) {
-        if (!rank.filled[static_cast<std::size_t>(op.slot)]) {
+        const Arrival& arrival = arrivals_[first_slot + static_cast<std::size_t>(op.slot)];
+        if (!arrival.is_there) {
           rank.awaited = op.slot;
           return;
         }
-        clock_.wait(schedule, op, rank);
+        clock_.wait(schedule, op, rank, arrival.at);
       } else if (schedule::writes_range(op)) {
         clock_.compute(schedule, op, rank);
       } else {
         clock_.send(schedule, op, rank,
-                    [&](const Target& target, const Moment& at) { fill(target, at); });
+                    [&](const Target& target, const Time& at) { fill(target, at); });
       }
     }
   }
 
-  void fill(const Target& target, const Moment& at) {
-    Rank& peer = ranks_[static_cast<std::size_t>(target.peer)];
-    peer.arrivals[static_cast<std::size_t>(target.slot)] = at;
-    peer.filled[static_cast<std::size_t>(target.slot)] = true;
-    if (peer.awaited != target.slot) return;
-    peer.awaited = -1;
-    ready_.push_back(static_cast<std::size_t>(target.peer));
+  void fill(const Target& target, const Time& at) {
+    const auto peer = static_cast<std::size_t>(target.peer);
+    arrivals_[first_slots_[peer] + static_cast<std::size_t>(target.slot)] = {at, true};
+    RankClock<Time>& rank = ranks_[peer];
+    if (rank.awaited != target.slot) return;
+    rank.awaited = -1;
+    ready_.push_back(target.peer);
   }
+
+  struct Arrival {
+    Time at;
+    bool is_there = false;
+  };
 
   std::span<const Schedule> set_;
-  Clock clock_;
-  std::vector<Rank> ranks_;
-  std::vector<std::size_t> ready_;
+  Clock<Time> clock_;
+  double most_ns_ = kAnyPrice, most_busy_ns_ = kAnyPrice;
+  std::vector<RankClock<Time>> ranks_;
+  std::vector<std::size_t> first_slots_;  // by rank: in arrivals_
+  std::vector<Arrival> arrivals_;         // by slot of each rank
+  std::vector<int> ready_;
 };
 
-// One segment of one rank that stands for all.
-void walk_alike(const Schedule& any, Clock& clock, Rank& rank) {
-  for (const Op& op : any.ops) {
-    if (op.kind == OpKind::wait) {
-      UNISONO_CHECK(rank.filled[static_cast<std::size_t>(op.slot)], "ranks that are not alike");
-      clock.wait(any, op, rank);
-    } else if (schedule::writes_range(op)) {
-      clock.compute(any, op, rank);
-    } else {
-      // A message of this rank to a peer's slot stands for the one that it receives in its slot of
-      // that number.
-      clock.send(any, op, rank, [&](const Target& target, const Moment& at) {
-        rank.arrivals[static_cast<std::size_t>(target.slot)] = at;
-        rank.filled[static_cast<std::size_t>(target.slot)] = true;
-      });
+namespace {
+
+// One rank that stands for all.
+template <class Time>
+class AlikeWalk {
+ public:
+  AlikeWalk(Costs& costs, const Schedule& any) : any_(any), clock_(costs) {
+    clock_.begin(rank_, any);
+  }
+
+  Price price(const Calls& calls) {
+    walk();
+    const double alone_ns = rank_.now.ns;
+    Time end = rank_.now;
+    std::vector<double> busy = clock_.busy();
+    if (calls.segments > 1) {
+      clock_.begin_again(rank_, any_);
+      walk();
+      end = of_segments(end, rank_.now, calls.segments);
+    }
+    // Where all ranks share cores, these have the work of all.
+    for (double& each : busy) each *= static_cast<double>(calls.segments) * any_.shape.ranks;
+    Price price = price_of_end(clock_, end, any_.rank, busy, calls.segments);
+    if (calls.slot_indexes > 0) price.in_row_ns = in_row(calls, alone_ns);
+    return price;
+  }
+
+ private:
+  // All are at the same op, so that each call delays them as the next one does.
+  double in_row(const Calls& calls, double alone_ns) {
+    const double before = rank_.now.ns;
+    const std::vector<double> busy_before = clock_.busy();
+    clock_.begin_call(rank_, any_, calls.segments);
+    walk();
+    typename Clock<Time>::InRow row{
+        .ns = std::max(rank_.now.ns - before, alone_ns / calls.slot_indexes),
+        .busy = clock_.busy(),
+        .turns = {}};
+    for (std::size_t set = 0; set < row.busy.size(); ++set) {
+      row.busy[set] = (row.busy[set] - busy_before[set]) * any_.shape.ranks;
+    }
+    row.overlaps = any_.targets.empty();
+    row.turns.resize(row.busy.size(), any_.shape.ranks);
+    return clock_.finish_in_row(row) * static_cast<double>(calls.segments);
+  }
+
+  // One segment.
+  void walk() {
+    Time none;
+    none.ns = -1;
+    arrivals_.assign(any_.slots.size(), none);
+    for (const Op& op : any_.ops) {
+      if (op.kind == OpKind::wait) {
+        const Time& arrival = arrivals_[static_cast<std::size_t>(op.slot)];
+        UNISONO_CHECK(arrival.ns >= 0, "ranks that are not alike");
+        clock_.wait(any_, op, rank_, arrival);
+      } else if (schedule::writes_range(op)) {
+        clock_.compute(any_, op, rank_);
+      } else {
+        // A message of this rank to a peer's slot stands for the one that it receives in its slot
+        // of that number.
+        clock_.send(any_, op, rank_, [&](const Target& target, const Time& at) {
+          arrivals_[static_cast<std::size_t>(target.slot)] = at;
+        });
+      }
     }
   }
-}
 
-// One segment of a rank that waits for nobody.
-void walk_alone(const Schedule& one, Clock& clock, Rank& rank) {
+  const Schedule& any_;
+  Clock<Time> clock_;
+  RankClock<Time> rank_;
+  std::vector<Time> arrivals_;
+};
+
+double least_ns_of(Clock<Instant>& clock, const Schedule& one, const Calls& calls,
+                   Segments segments) {
+  RankClock<Instant> rank;
+  clock.begin(rank, one);
   for (const Op& op : one.ops) {
     if (op.kind == OpKind::wait) {
-      clock.wait(one, op, rank);
+      clock.wait(one, op, rank, {});
     } else if (schedule::writes_range(op)) {
       clock.compute(one, op, rank);
     } else {
-      clock.send(one, op, rank, [](const Target&, const Moment&) {});
+      clock.send(one, op, rank, [](const Target&, const Instant&) {});
     }
   }
+  if (segments == Segments::one) return rank.now.ns;
+  return clock.least_shared_ns(rank.now.ns, one.rank, calls.segments);
 }
 
 }  // namespace
@@ -457,50 +350,50 @@ void walk_alone(const Schedule& one, Clock& clock, Rank& rank) {
 Price price(std::span<const Schedule> set, const Machine& machine, const Work& work,
             const Calls& calls) {
   UNISONO_CHECK(!set.empty(), "the price of no schedules");
-  return PriceWalk(set, machine, work).price(calls);
+  Costs costs(machine, work, set.front().shape);
+  return *PriceWalk<Moment>(costs).price(set, calls, kAnyPrice);
 }
 
 double least_ns(const Schedule& one, const Machine& machine, const Work& work, const Calls& calls,
                 Segments segments) {
-  Clock clock(machine, work, one.shape);
-  Rank rank = clock.begin(one);
-  walk_alone(one, clock, rank);
-  if (segments == Segments::one) return rank.now.ns;
-  return clock.least_shared_ns(rank.now.ns, one.rank, calls.segments);
+  Costs costs(machine, work, one.shape);
+  Clock<Instant> clock(costs);
+  return least_ns_of(clock, one, calls, segments);
 }
 
 Price price_of_alike(const Schedule& any, const Machine& machine, const Work& work,
                      const Calls& calls) {
-  Clock clock(machine, work, any.shape);
-  Rank rank = clock.begin(any);
-  walk_alike(any, clock, rank);
-  const double alone_ns = rank.now.ns;
-  Moment end = rank.now;
-  std::vector<double> busy = clock.busy();
-  if (calls.segments > 1) {
-    clock.begin_again(rank, any);
-    walk_alike(any, clock, rank);
-    end = of_segments(end, rank.now, calls.segments);
-  }
-  // Where all ranks share cores, these have the work of all.
-  for (double& each : busy) each *= static_cast<double>(calls.segments) * any.shape.ranks;
-  Price price = clock.finish(end, any.rank, busy, calls.segments);
-  if (calls.slot_indexes == 0) return price;
-  // All are at the same op, so that each call delays them as the next one does.
-  const double before = rank.now.ns;
-  const std::vector<double> busy_before = clock.busy();
-  clock.begin_call(rank, any, calls.segments);
-  walk_alike(any, clock, rank);
-  Clock::InRow row{.ns = std::max(rank.now.ns - before, alone_ns / calls.slot_indexes),
-                   .busy = clock.busy(),
-                   .turns = {}};
-  for (std::size_t set = 0; set < row.busy.size(); ++set) {
-    row.busy[set] = (row.busy[set] - busy_before[set]) * any.shape.ranks;
-  }
-  row.overlaps = any.targets.empty();
-  row.turns.resize(row.busy.size(), any.shape.ranks);
-  price.in_row_ns = clock.finish_in_row(row) * static_cast<double>(calls.segments);
-  return price;
+  Costs costs(machine, work, any.shape);
+  return AlikeWalk<Moment>(costs, any).price(calls);
+}
+
+struct Pricer::State {
+  State(const Machine& machine, const Work& work, const schedule::Shape& shape)
+      : costs(machine, work, shape), clock(costs), walk(costs) {}
+
+  Costs costs;
+  Clock<Instant> clock;
+  PriceWalk<Instant> walk;
+};
+
+Pricer::Pricer(const Machine& machine, const Work& work, const schedule::Shape& shape)
+    : state_(std::make_unique<State>(machine, work, shape)) {}
+Pricer::Pricer(Pricer&&) noexcept = default;
+Pricer& Pricer::operator=(Pricer&&) noexcept = default;
+Pricer::~Pricer() = default;
+
+std::optional<double> Pricer::ns_below(double most_ns, std::span<const Schedule> set,
+                                       const Calls& calls) {
+  const auto price = state_->walk.price(set, calls, most_ns);
+  return price ? std::optional(price->ns) : std::nullopt;
+}
+
+double Pricer::ns_of_alike(const Schedule& any, const Calls& calls) {
+  return AlikeWalk<Instant>(state_->costs, any).price(calls).ns;
+}
+
+double Pricer::least_ns(const Schedule& one, const Calls& calls, Segments segments) {
+  return least_ns_of(state_->clock, one, calls, segments);
 }
 
 }  // namespace unisono::model

@@ -34,10 +34,12 @@
 // rank after some calls. Ranks that only send, or only receive, then need a core once for as many
 // calls as there are slot indexes; those that wait for each other need it in each call.
 //
-// No contention within the network: see sim/. Pure; any thread.
+// No contention within the network: see sim/. Functions are pure; any thread.
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <span>
 
 #include "model/costs.hpp"
@@ -77,5 +79,26 @@ Price price_of_alike(const schedule::Schedule& any, const Machine& machine, cons
 enum class Segments : std::uint8_t { one, as_many_or_more };
 double least_ns(const schedule::Schedule& one, const Machine& machine, const Work& work,
                 const Calls& calls, Segments segments);
+
+// The same nanoseconds for several sets of as many ranks on the same hosts. It keeps what it has
+// worked out and its memory. One thread.
+class Pricer {
+ public:
+  // `machine` must outlive it. Only the shape's ranks and hosts count.
+  Pricer(const Machine& machine, const Work& work, const schedule::Shape& shape);
+  Pricer(Pricer&&) noexcept;
+  Pricer& operator=(Pricer&&) noexcept;
+  ~Pricer();
+
+  // Those of price(); nullopt if they are `most_ns` or more, which costs less than to find them.
+  std::optional<double> ns_below(double most_ns, std::span<const schedule::Schedule> set,
+                                 const Calls& calls);
+  double ns_of_alike(const schedule::Schedule& any, const Calls& calls);
+  double least_ns(const schedule::Schedule& one, const Calls& calls, Segments segments);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
 
 }  // namespace unisono::model

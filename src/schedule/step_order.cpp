@@ -12,23 +12,23 @@ namespace {
 bool sends(const Op& op) { return op.kind == OpKind::send || op.kind == OpKind::multicast; }
 
 // By op: whether it is a send, or a send depends on it.
-std::vector<bool> needed_by_sends(const Schedule& schedule) {
-  std::vector<bool> needed(schedule.ops.size(), false);
+void find_needed_by_sends(const Schedule& schedule, std::vector<char>& needed) {
+  needed.assign(schedule.ops.size(), 0);
   for (std::size_t op = schedule.ops.size(); op-- > 0;) {
-    if (sends(schedule.ops[op])) needed[op] = true;
-    if (!needed[op]) continue;
-    for (const OpId before : schedule.after_of(schedule.ops[op]))
-      needed[base::index(before)] = true;
+    if (sends(schedule.ops[op])) needed[op] = 1;
+    if (needed[op] == 0) continue;
+    for (const OpId before : schedule.after_of(schedule.ops[op])) needed[base::index(before)] = 1;
   }
-  return needed;
 }
 
 // Ops before the first wait may stay there: they are done before any rank can help.
 void put_own_work_last(const Schedule& schedule, std::vector<OpId>& ops) {
-  const std::vector<bool> needed = needed_by_sends(schedule);
+  std::vector<char> needed;
+  find_needed_by_sends(schedule, needed);
   const auto first_wait = std::ranges::find_if(
       ops, [&](OpId op) { return schedule.ops[base::index(op)].kind == OpKind::wait; });
-  std::stable_partition(first_wait, ops.end(), [&](OpId op) { return needed[base::index(op)]; });
+  std::stable_partition(first_wait, ops.end(),
+                        [&](OpId op) { return needed[base::index(op)] != 0; });
 }
 
 bool touches(const Schedule& schedule, const Op& op, Memory memory) {
@@ -62,6 +62,22 @@ StepOrder order_steps(const Schedule& schedule, bool helping) {
   put_own_work_last(schedule, order.ops);
   find_helpable(schedule, order);
   return order;
+}
+
+// Ops that sends need come before the others, and the last of them is a send. So they are the
+// helpable ones, from the first wait among them on.
+Helpable helpable_steps(const Schedule& schedule, std::vector<char>& needed) {
+  find_needed_by_sends(schedule, needed);
+  Helpable found;
+  for (std::size_t i = 0; i < schedule.ops.size(); ++i) {
+    const Op& op = schedule.ops[i];
+    if (needed[i] == 0) continue;
+    found.any = found.any || op.kind == OpKind::wait;
+    if (!found.any) continue;
+    found.stages_input = found.stages_input || touches(schedule, op, Memory::input);
+    found.stages_output = found.stages_output || touches(schedule, op, Memory::output);
+  }
+  return found;
 }
 
 }  // namespace unisono::schedule

@@ -24,4 +24,11 @@ struct StepOrder {
 
 StepOrder order_steps(const Schedule& schedule, bool helping);
 
+// A part of the order with helping, at less cost. `needed` is memory that calls may share.
+struct Helpable {
+  bool any = false;  // others may do steps
+  bool stages_input = false, stages_output = false;
+};
+Helpable helpable_steps(const Schedule& schedule, std::vector<char>& needed);
+
 }  // namespace unisono::schedule

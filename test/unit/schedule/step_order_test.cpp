@@ -61,6 +61,11 @@ TEST(StepOrder, IsLegalAndNoSendComesLaterForEveryAlgorithm) {
         EXPECT_EQ(order_steps(schedule, false).ops, as_it_stands(schedule));
         const StepOrder order = order_steps(schedule, true);
         ASSERT_NO_FATAL_FAILURE(expect_legal(schedule, order));
+        std::vector<char> needed;
+        const Helpable helpable = helpable_steps(schedule, needed);
+        EXPECT_EQ(helpable.any, order.helpable > 0);
+        EXPECT_EQ(helpable.stages_input, order.stages_input);
+        EXPECT_EQ(helpable.stages_output, order.stages_output);
         moved += order.ops == as_it_stands(schedule) ? 0 : 1;
       }
     }

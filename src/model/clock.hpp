@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Clock: the times of ranks that execute the ops of their schedules, independent of where their
+// messages go (price.hpp says what each op costs). A time is a Moment, which knows on what it was
+// spent, or an Instant, which costs less. Both give the same nanoseconds to the last bit. Only
+// price.cpp uses it; one thread.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "model/costs.hpp"
+#include "model/price.hpp"
+#include "schedule/schedule.hpp"
+#include "schedule/step_order.hpp"
+
+namespace unisono::model {
+
+struct Moment {
+  double ns = 0;
+  Parts parts;
+
+  Moment& operator+=(const Parts& more) {
+    parts += more;
+    ns += more.sum();
+    return *this;
+  }
+  bool operator==(const Moment&) const = default;
+};
+struct Instant {
+  double ns = 0;
+
+  Instant& operator+=(const Parts& more) {
+    ns += more.sum();
+    return *this;
+  }
+  bool operator==(const Instant&) const = default;
+};
+template <class Time>
+Time later_by(Time time, const Parts& more) {
+  return time += more;
+}
+template <class Time>
+const Time& later(const Time& a, const Time& b) {
+  return a.ns < b.ns ? b : a;
+}
+
+// How often each content of a range is sent to another host: those sent more than once are staged.
+class Contents {
+ public:
+  // A range and how often its memory had been written.
+  using Key = std::tuple<schedule::Memory, schedule::SlotId, std::int64_t, std::int64_t, int>;
+
+  void note_write(const schedule::Range& target) {
+    ++writes_[static_cast<std::size_t>(target.memory)];
+  }
+  Key key(const schedule::Range& source) const {
+    return {source.memory, source.slot, source.offset, source.count,
+            writes_[static_cast<std::size_t>(source.memory)]};
+  }
+
+ private:
+  std::array<int, schedule::kMemoryCount> writes_{};
+};
+
+// One rank's clock.
+template <class Time>
+struct RankClock {
+  std::size_t next = 0;
+  schedule::SlotId awaited = -1;
+  Time now;
+  std::array<Time, 2> port;  // when the next message may leave: within the host, between hosts
+  Parts staging;             // of the caller's buffers that others may need
+  bool counts_copies = false;
+  Contents contents;
+  std::map<Contents::Key, int> copies;  // messages of each content that cross hosts
+  std::map<Contents::Key, bool> staged;
+};
+
+template <class Time>
+class Clock {
+ public:
+  using Rank = RankClock<Time>;
+
+  // `costs` must outlive it.
+  explicit Clock(Costs& costs)
+      : costs_(costs),
+        start_up_(costs.start_up()),
+        hand_over_(costs.hand_over()),
+        helps_(costs.helps()) {
+    forget();
+  }
+
+  // As if no rank had done anything.
+  void forget() {
+    busy_.assign(costs_.ranks_are_apart() ? 0 : static_cast<std::size_t>(costs_.core_sets()), 0.0);
+  }
+
+  void begin(Rank& rank, const schedule::Schedule& schedule) {
+    rank = {};
+    rank.staging = staging_of_helped(schedule);
+    spend(rank, schedule.rank, start_up_);
+    spend(rank, schedule.rank, rank.staging);
+    rank.counts_copies = stages(schedule);
+    if (rank.counts_copies) count_copies(schedule, rank);
+  }
+
+  // The next segment, when the rank is through with one.
+  void begin_again(Rank& rank, const schedule::Schedule& schedule) {
+    spend(rank, schedule.rank, rank.staging);
+    rank.next = 0;
+    rank.contents = {};
+    rank.staged.clear();
+  }
+
+  // The next call of a row. Its start is shared by its segments.
+  void begin_call(Rank& rank, const schedule::Schedule& schedule, std::int64_t segments) {
+    Parts start = start_up_;
+    start.latency /= static_cast<double>(segments);
+    spend(rank, schedule.rank, start);
+    begin_again(rank, schedule);
+  }
+
+  // The work on each set of cores so far; none where each rank is alone.
+  const std::vector<double>& busy() const { return busy_; }
+
+  // fill(target, arrival) for each message.
+  template <class Fill>
+  void send(const schedule::Schedule& schedule, const schedule::Op& op, Rank& rank,
+            const Fill& fill) {
+    std::array<bool, 2> is_multicast{};
+    std::array<Time, 2> arrival;
+    for (const schedule::Target& target : schedule.targets_of(op)) {
+      const bool crosses = costs_.crosses_hosts(schedule.rank, target.peer);
+      const std::size_t kind = crosses ? 1 : 0;
+      if (!is_multicast[kind]) {
+        const MessageCost& cost = costs_.message(crosses, op.left.count);
+        const bool once = op.kind == schedule::OpKind::multicast && cost.multicasts;
+        const Time left = leave(schedule, op, rank, kind, cost);
+        arrival[kind] = later_by(left, once ? cost.multicast_flight : *flight_);
+        is_multicast[kind] = once;
+      }
+      fill(target, arrival[kind]);
+    }
+  }
+
+  void wait(const schedule::Schedule& schedule, const schedule::Op& op, Rank& rank,
+            const Time& arrival) {
+    const schedule::Slot& slot = schedule.slots[static_cast<std::size_t>(op.slot)];
+    const bool blocks = arrival.ns > rank.now.ns;
+    if (blocks) rank.now = arrival;
+    if (blocks && !helps_ && costs_.shares_cores(costs_.core_set(schedule.rank))) {
+      spend(rank, schedule.rank, hand_over_);
+    }
+    const bool crosses = costs_.crosses_hosts(schedule.rank, slot.source);
+    spend(rank, schedule.rank, costs_.message(crosses, slot.count).reception);
+  }
+
+  void compute(const schedule::Schedule& schedule, const schedule::Op& op, Rank& rank) {
+    if (op.kind == schedule::OpKind::reduce) {
+      spend(rank, schedule.rank, costs_.reduction(op.target.count));
+    } else if (op.kind == schedule::OpKind::sum) {
+      const Parts& reduction = costs_.reduction(op.target.count);
+      for (std::int32_t i = 1; i < op.operand_count; ++i) {
+        spend(rank, schedule.rank, reduction);
+      }
+    } else if (op.left != op.target) {
+      spend(rank, schedule.rank, costs_.copy(op.target.count));
+    }
+    rank.contents.note_write(op.target);
+  }
+
+  // From so much work on a set of cores on, the price is `ns` or more, whatever else comes.
+  double most_busy_ns(double ns, std::int64_t segments) const {
+    // Sums of other order round otherwise.
+    constexpr double kRounding = 1 + 1e-9;
+    return ns * kRounding * costs_.cores() / static_cast<double>(segments);
+  }
+  // Whether ranks share each set of cores. That of hosts may differ.
+  bool all_share_cores() const {
+    for (std::size_t set = 0; set < busy_.size(); ++set) {
+      if (!costs_.shares_cores(static_cast<int>(set))) return false;
+    }
+    return !busy_.empty();
+  }
+
+  // The nanoseconds, and how they differ from those of the rank that ends last.
+  struct End {
+    double ns = 0;
+    Parts more;
+  };
+  End end_of(double last_ns, const std::vector<double>& busy, std::int64_t segments) const {
+    End end{.ns = last_ns, .more = {}};
+    double turns = 0;  // of the ranks on each core
+    for (std::size_t set = 0; set < busy.size(); ++set) {
+      const int number = static_cast<int>(set);
+      if (!costs_.shares_cores(number)) continue;
+      turns = std::max(turns, static_cast<double>(costs_.ranks_of(number)) / costs_.cores());
+      const double shared = last_ns + (busy[set] - last_ns) / costs_.cores();
+      if (shared <= end.ns) continue;
+      end.more.hand_over += shared - end.ns;
+      end.ns = shared;
+    }
+    if (!helps_) return end;
+    const double turns_ns = turns * static_cast<double>(segments) * hand_over_.hand_over;
+    end.more.hand_over += turns_ns;
+    end.ns += turns_ns;
+    return end;
+  }
+
+  // The time of the shared cores for the work of one rank; 0 if it has a core of its own.
+  double least_shared_ns(double busy_ns, int rank, std::int64_t segments) const {
+    if (busy_.empty() || !costs_.shares_cores(costs_.core_set(rank))) return 0;
+    return busy_ns * static_cast<double>(segments) / costs_.cores();
+  }
+
+  // A segment in a row of them: `ns` of the slowest rank, `busy` and `turns` of each set of cores.
+  // `turns` are those of its ranks, less than one for a rank that needs none in each segment.
+  struct InRow {
+    double ns = 0;
+    std::vector<double> busy, turns;
+    bool overlaps = false;  // no rank waits for another one that waits for it
+  };
+  double finish_in_row(const InRow& row) const {
+    double ns = row.ns, turns = 0;
+    for (std::size_t set = 0; set < row.busy.size(); ++set) {
+      if (!costs_.shares_cores(static_cast<int>(set))) continue;
+      turns = std::max(turns, row.turns[set] / costs_.cores());
+      const double shared = row.overlaps ? row.busy[set] / costs_.cores()
+                                         : row.ns + (row.busy[set] - row.ns) / costs_.cores();
+      ns = std::max(ns, shared);
+    }
+    return helps_ ? ns + turns * hand_over_.hand_over : ns;
+  }
+
+  int core_set(int rank) const { return costs_.core_set(rank); }
+
+ private:
+  // The buffers of the caller that others may need are copied to where they can reach them.
+  Parts staging_of_helped(const schedule::Schedule& schedule) {
+    if (!helps_) return {};
+    const schedule::Helpable steps = schedule::helpable_steps(schedule, needed_);
+    std::int64_t elements = 0;
+    if (steps.stages_input) elements += schedule::input_count(schedule.shape, schedule.rank);
+    if (steps.stages_output) elements += schedule::output_count(schedule.shape, schedule.rank);
+    return {.bytes = costs_.message(false, elements).occupies.bytes};
+  }
+
+  void spend(Rank& rank, int number, const Parts& parts) {
+    rank.now += parts;
+    if (!busy_.empty()) busy_[static_cast<std::size_t>(costs_.core_set(number))] += parts.sum();
+  }
+
+  // Occupies the rank with a message and its port; when it leaves. Sets flight_.
+  Time leave(const schedule::Schedule& schedule, const schedule::Op& op, Rank& rank,
+             std::size_t kind, const MessageCost& cost) {
+    bool is_staged = false;
+    if (kind == 1 && cost.can_be_staged && rank.counts_copies) {
+      const Contents::Key key = rank.contents.key(op.left);
+      is_staged = rank.copies[key] > 1;
+      if (is_staged && !rank.staged[key]) {
+        rank.staged[key] = true;
+        spend(rank, schedule.rank, cost.staging);
+      }
+    }
+    spend(rank, schedule.rank, is_staged ? cost.occupies_staged : cost.occupies);
+    const Time left = later(rank.now, rank.port[kind]);
+    rank.port[kind] = later_by(left, is_staged ? cost.gap_staged : cost.gap);
+    flight_ = is_staged ? &cost.flight_staged : &cost.flight;
+    return left;
+  }
+
+  bool stages(const schedule::Schedule& schedule) {
+    return costs_.hosts() > 1 && costs_.message(true, schedule.shape.count).can_be_staged;
+  }
+
+  void count_copies(const schedule::Schedule& schedule, Rank& rank) {
+    Contents contents;
+    for (const schedule::Op& op : schedule.ops) {
+      for (const schedule::Target& target : schedule.targets_of(op)) {
+        if (costs_.crosses_hosts(schedule.rank, target.peer)) ++rank.copies[contents.key(op.left)];
+      }
+      if (schedule::writes_range(op)) contents.note_write(op.target);
+    }
+  }
+
+  Costs& costs_;
+  Parts start_up_, hand_over_;
+  bool helps_;
+  std::vector<double> busy_;  // of each set of cores; none where each rank is alone
+  std::vector<char> needed_;
+  const Parts* flight_ = nullptr;  // of the message that left last
+};
+
+}  // namespace unisono::model
