@@ -4,57 +4,29 @@
 // from sums, products and quotients only, which processors round alike. Pure; any thread.
 #pragma once
 
-#include <cstdint>
 #include <optional>
 #include <vector>
 
 #include "algorithm/algorithm.hpp"
 #include "base/result.hpp"
 #include "model/price.hpp"
-#include "select/buffers.hpp"
-#include "select/engine_kind.hpp"
 #include "select/override.hpp"
+#include "select/pricing.hpp"
 
 namespace unisono::select {
 
 struct Choice;
-struct Circumstances;
-
-// How calls of a shape are priced.
-struct Pricing {
-  const model::Machine* machine = nullptr;  // outlives it
-  model::Work work;
-  // The length of a rank's receive buffer; longer calls go in segments. 0: no limit.
-  std::int64_t window_bytes = 0;
-  BuffersBySize buffers = {};
-  bool in_row = true;  // also the price in a row, which takes as long again as three others
-};
-Pricing pricing_of(const schedule::Shape& shape, const Circumstances& circumstances,
-                   EngineKind engine);
 
 // The values that are worth a price: the usual ones first, then those that differ in one parameter.
 // They are all choices, and of numbers the small ones, powers of two and the largest. Legal or not.
 std::vector<algorithm::Parameters> parameters_to_price(const algorithm::Algorithm& row,
                                                        const schedule::Shape& shape);
 
-// Whether one rank's schedule stands for all, as price_of_alike() wants it.
-bool one_stands_for_all(const algorithm::Algorithm& row, const schedule::Shape& shape);
-
-// Whether its schedules have so few steps that they can be priced, for a legal candidate.
-bool is_priceable(const algorithm::Algorithm& row, const algorithm::Parameters& parameters,
-                  const schedule::Shape& shape);
-
-// The candidate has to be legal. It builds one schedule where one stands for all, or else those of
-// all ranks.
-base::Result<model::Price> price_of(const algorithm::Algorithm& row,
-                                    const algorithm::Parameters& parameters,
-                                    const schedule::Shape& shape, const Pricing& pricing);
-
 struct Priced {
   const algorithm::Algorithm* row = nullptr;
   algorithm::Parameters parameters;
-  model::Price price;
-  bool is_estimate = false;  // the price is extrapolated from fewer ranks, and so are its parts
+  model::Price price;        // of price_candidates(); else its nanoseconds only
+  bool is_estimate = false;  // the price is extrapolated from fewer ranks
 };
 
 // All legal candidates that can be priced, cheapest first; of equal prices, the first in the table.

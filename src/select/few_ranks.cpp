@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "select/override.hpp"
+#include "select/price_book.hpp"
 
 namespace unisono::select {
 namespace {
@@ -51,34 +52,56 @@ int cores_of(const Pricing& pricing, const Shape& shape) {
 
 // The parameters of all ranks for few; nullopt if none like them are legal.
 std::optional<Parameters> for_few(Parameters parameters, const Algorithm& row, const Shape& few) {
-  if (why_not(row, few, parameters).empty()) return parameters;
+  if (can_do(row, few, parameters)) return parameters;
   for (std::size_t i = 0; i < row.parameters.size(); ++i) {
     int& value = parameters.values[i];
     if (counts_ranks(spec_of(row, parameters, i))) value = std::min(value, few.ranks);
   }
-  if (!why_not(row, few, parameters).empty()) return std::nullopt;
+  if (!can_do(row, few, parameters)) return std::nullopt;
   return parameters;
 }
 
-// The prices with a quarter, half and all of a few ranks, by which that of more is extrapolated.
+// A quarter, half and all of a few ranks, with which a candidate is priced for more.
+struct Few {
+  Shape shape;
+  Parameters parameters;
+};
+using Fews = std::array<Few, 3>;
+
+// nullopt if the row has none like these parameters for so few.
+std::optional<Fews> fews_of(const Algorithm& row, const Parameters& parameters, const Shape& shape,
+                            int most) {
+  Fews fews;
+  for (std::size_t i = 0; i < fews.size(); ++i) {
+    fews[i].shape = with_few_ranks(shape, most >> (2 - i));
+    const auto some = for_few(parameters, row, fews[i].shape);
+    if (!some) return std::nullopt;
+    fews[i].parameters = *some;
+  }
+  return fews;
+}
+
+// The prices with few ranks, by which that of more is extrapolated.
 class Extrapolation {
  public:
-  // nullopt if the row has none like these parameters for so few. `cores`: of so many ranks.
-  static std::optional<Extrapolation> of(const Algorithm& row, const Parameters& parameters,
-                                         const Shape& shape, Pricing pricing,
+  // `cores`: of so many ranks. nullopt if the price of the most of them is above so many ns: then
+  // what is extrapolated is, too.
+  static std::optional<Extrapolation> of(const Algorithm& row, const Fews& fews, int ranks,
+                                         Pricing pricing, double most_ns,
                                          const std::function<int(int)>& cores) {
-    // Far from the few, small errors grow.
-    const int most =
-        shape.ranks <= kPricedInFull ? few_of(shape.ranks, kRanksOfParameters) : kPricedInFull;
-    Extrapolation found(most, shape.ranks);
-    for (std::size_t i = 0; i < found.ns_.size(); ++i) {
-      const Shape few = with_few_ranks(shape, most >> (2 - i));
-      const auto some = for_few(parameters, row, few);
-      if (!some) return std::nullopt;
-      cores_of(pricing, few) = cores(few.ranks);
-      const auto price = price_of(row, *some, few, pricing);
-      if (!price) return std::nullopt;
-      found.ns_[i] = price->ns;
+    // Sums of other order round otherwise.
+    constexpr double kRounding = 1 + 1e-9;
+    Extrapolation found(fews.back().shape.ranks, ranks);
+    for (std::size_t i = fews.size(); i-- > 0;) {
+      const Few& few = fews[i];
+      cores_of(pricing, few.shape) = cores(few.shape.ranks);
+      const double most_of_few = i + 1 == fews.size() ? most_ns * kRounding : kAnyPrice;
+      if (pricing.book->costs_at_least(most_of_few, row, few.parameters, few.shape, pricing)) {
+        return std::nullopt;
+      }
+      const auto ns = pricing.book->ns_below(most_of_few, row, few.parameters, few.shape, pricing);
+      if (!ns) return std::nullopt;
+      found.ns_[i] = *ns;
     }
     return found;
   }
@@ -162,24 +185,36 @@ Parameters for_all(const Parameters& parameters, const Algorithm& row, int few,
   for (std::size_t i = 0; i < row.parameters.size(); ++i) {
     if (is_number_of_all(row, parameters, i, few)) scaled.values[i] = shape.ranks;
   }
-  return why_not(row, shape, scaled).empty() ? scaled : parameters;
+  return can_do(row, shape, scaled) ? scaled : parameters;
 }
 
 // On shared cores, the longest path takes one, and all take the rest of the work.
 std::optional<double> extrapolated_ns(const Algorithm& row, const Parameters& parameters,
-                                      const Shape& shape, const Pricing& pricing) {
+                                      const Shape& shape, const Pricing& given, double most_ns) {
+  PriceBook own_book(given);
+  Pricing pricing = given;
+  if (pricing.book == nullptr) pricing.book = &own_book;
+  // Far from the few, small errors grow.
+  const int most =
+      shape.ranks <= kPricedInFull ? few_of(shape.ranks, kRanksOfParameters) : kPricedInFull;
+  const auto fews = fews_of(row, parameters, shape, most);
+  if (!fews) return std::nullopt;
   const bool shares = share_cores(shape, pricing);
   // Where a wait hands the core over, it does so on the path, too.
   const bool hands_over = shares && pricing.work.engine != model::Engine::helping;
   const int own_cores = shape.hosts.given() ? 0 : 1;  // of each rank; 0: not shared
-  const auto apart = Extrapolation::of(row, parameters, shape, pricing, [&](int ranks) {
+  const auto apart = Extrapolation::of(row, *fews, shape.ranks, pricing, most_ns, [&](int ranks) {
     return hands_over ? ranks - 1 : own_cores * ranks;
   });
-  if (!apart || !shares) return apart ? std::optional(apart->of_path()) : std::nullopt;
-  const auto on_one = Extrapolation::of(row, parameters, shape, pricing, [](int) { return 1; });
-  if (!on_one) return std::nullopt;
+  if (!apart) return kAnyPrice;
+  const auto if_near = [most_ns](double ns) { return ns > most_ns ? kAnyPrice : ns; };
+  if (!shares) return if_near(apart->of_path());
+  const int cores = cores_of(pricing, shape);
+  const auto on_one =
+      Extrapolation::of(row, *fews, shape.ranks, pricing, most_ns * cores, [](int) { return 1; });
+  if (!on_one) return kAnyPrice;
   const double path = apart->of_path();
-  return path + std::max(0.0, on_one->of_work() - path) / cores_of(pricing, shape);
+  return if_near(path + std::max(0.0, on_one->of_work() - path) / cores);
 }
 
 }  // namespace unisono::select

@@ -4,6 +4,7 @@
 // from them. Pure; any thread.
 #pragma once
 
+#include <limits>
 #include <optional>
 
 #include "algorithm/algorithm.hpp"
@@ -41,9 +42,11 @@ algorithm::Parameters for_all(const algorithm::Parameters& parameters,
                               const schedule::Shape& shape);
 
 // The price, by those of few ranks; nullopt if the row has nothing like these parameters for these.
-// The ranks are on one host, or each on its own.
+// Infinite if it is above `most_ns`, which is often clear from fewer of them. The ranks are on one
+// host, or each on its own.
 std::optional<double> extrapolated_ns(const algorithm::Algorithm& row,
                                       const algorithm::Parameters& parameters,
-                                      const schedule::Shape& shape, const Pricing& pricing);
+                                      const schedule::Shape& shape, const Pricing& pricing,
+                                      double most_ns = std::numeric_limits<double>::infinity());
 
 }  // namespace unisono::select

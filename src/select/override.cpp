@@ -113,6 +113,11 @@ std::string why_not(const Algorithm& algorithm, const Shape& shape, const Parame
   return algorithm::why_illegal(algorithm, shape, parameters);
 }
 
+bool can_do(const Algorithm& algorithm, const Shape& shape, const Parameters& parameters) {
+  return (!has_local_counts(shape) || algorithm.local_counts) &&
+         algorithm::is_legal(algorithm, shape, parameters);
+}
+
 Ruling rule_on(const Overrides& overrides, const Shape& shape, std::optional<std::int64_t> bytes) {
   Ruling ruling;
   for (const OverrideRule& rule : overrides.rules) {

@@ -75,5 +75,8 @@ bool has_local_counts(const schedule::Shape& shape);
 // Like algorithm::why_illegal, also for calls with local counts.
 std::string why_not(const algorithm::Algorithm& algorithm, const schedule::Shape& shape,
                     const algorithm::Parameters& parameters);
+// Whether that is empty, without the text for people: a choice asks it for each candidate.
+bool can_do(const algorithm::Algorithm& algorithm, const schedule::Shape& shape,
+            const algorithm::Parameters& parameters);
 
 }  // namespace unisono::select

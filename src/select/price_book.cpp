@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "select/price_book.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace unisono::select {
+namespace {
+
+using algorithm::Algorithm;
+using algorithm::Parameters;
+using schedule::Schedule;
+using schedule::Shape;
+
+// 0: all are on one host.
+int hosts_of(const Shape& shape) { return shape.hosts.given() ? shape.hosts.hosts() : 0; }
+
+// More cores than ranks are as many.
+int cores_of(const Shape& shape, const Pricing& pricing) {
+  const int cores = pricing.work.cores;
+  return shape.hosts.given() || cores <= 0 ? cores : std::min(cores, shape.ranks);
+}
+
+}  // namespace
+
+std::size_t PriceBook::Hash::operator()(const Key& key) const {
+  std::uint64_t hash = 0xcbf29ce484222325U;
+  const auto add = [&hash](std::uint64_t value) {
+    hash = (hash ^ value) * 0x9e3779b97f4a7c15U;
+    hash ^= hash >> 32;
+  };
+  const Candidate& of = key.candidate;
+  add(reinterpret_cast<std::uintptr_t>(of.row));
+  for (const int value : of.parameters.values) add(static_cast<std::uint64_t>(value));
+  add(static_cast<std::uint64_t>(of.count));
+  add(static_cast<std::uint64_t>(of.of_blocks));
+  add(static_cast<std::uint64_t>(of.ranks));
+  add(static_cast<std::uint64_t>(key.cores));
+  return static_cast<std::size_t>(hash);
+}
+
+PriceBook::Candidate PriceBook::candidate_of(const Algorithm& row, const Parameters& parameters,
+                                             const Shape& shape) {
+  return {.row = &row,
+          .parameters = parameters,
+          .count = shape.count,
+          .of_blocks = shape.blocks.given() ? shape.blocks.total() : -1,
+          .ranks = shape.ranks,
+          .root = shape.root,
+          .hosts = hosts_of(shape)};
+}
+
+PriceBook::Key PriceBook::key_of(const Candidate& candidate, const Shape& shape,
+                                 const Pricing& pricing) {
+  return {.candidate = candidate,
+          .cores = cores_of(shape, pricing),
+          .shared_cores = pricing.work.shared_cores};
+}
+
+bool PriceBook::costs_at_least(double ns, const Algorithm& row, const Parameters& parameters,
+                               const Shape& shape, const Pricing& pricing) {
+  if (ns == kAnyPrice || one_stands_for_all(row, shape)) return false;
+  if (!is_kept_) return least_ns(row, parameters, shape, pricing) >= ns;
+  Known& known = known_[key_of(candidate_of(row, parameters, shape), shape, pricing)];
+  if (known.least_ns < 0) known.least_ns = least_ns(row, parameters, shape, pricing);
+  return known.least_ns >= ns;
+}
+
+double PriceBook::least_ns(const Algorithm& row, const Parameters& parameters, const Shape& shape,
+                           const Pricing& pricing) {
+  const schedule::Spares::Use use(spares_);
+  std::vector<Schedule> one;
+  one.push_back(row.build(shape, parameters, shape.root));
+  model::Calls calls;
+  model::Segments segments = model::Segments::one;
+  if (may_need_segments(shape, pricing)) {
+    segments = model::Segments::as_many_or_more;
+    calls = calls_of(one, shape, pricing, false);
+    if (calls.segments > 1) {
+      one.front() = row.build(segment_of(shape, calls.segments), parameters, shape.root);
+    }
+  }
+  const double ns =
+      is_kept_ ? pricer_of(shape, pricing).least_ns(one.front(), calls, segments)
+               : model::least_ns(one.front(), *pricing.machine, pricing.work, calls, segments);
+  give_back(root_);
+  if (calls.segments <= 1) {
+    root_ = std::move(one);
+    root_of_ = candidate_of(row, parameters, shape);
+  } else {
+    give_back(one);
+  }
+  return ns;
+}
+
+void PriceBook::give_back(std::vector<Schedule>& set) {
+  for (Schedule& each : set) spares_.keep(std::move(each));
+  set.clear();
+}
+
+std::optional<double> PriceBook::ns_below(double most_ns, const Algorithm& row,
+                                          const Parameters& parameters, const Shape& shape,
+                                          const Pricing& pricing) {
+  const auto if_below = [most_ns](double ns) {
+    return ns < most_ns ? std::optional(ns) : std::nullopt;
+  };
+  if (!is_kept_) {
+    const auto price = price_of(row, parameters, shape, pricing);
+    return price ? if_below(price->ns) : std::nullopt;
+  }
+  const Candidate candidate = candidate_of(row, parameters, shape);
+  Known& known = known_[key_of(candidate, shape, pricing)];
+  if (known.ns >= 0) return if_below(known.ns);
+  if (known.at_least_ns >= most_ns) return std::nullopt;
+  const Set& set = set_of(candidate, shape, pricing);
+  model::Pricer& pricer = pricer_of(shape, pricing);
+  const std::optional<double> ns = set.are_alike
+                                       ? pricer.ns_of_alike(set.schedules.front(), set.calls)
+                                       : pricer.ns_below(most_ns, set.schedules, set.calls);
+  if (!ns) {
+    known.at_least_ns = most_ns;
+    return std::nullopt;
+  }
+  known.ns = *ns;
+  return if_below(*ns);
+}
+
+const PriceBook::Set& PriceBook::set_of(const Candidate& candidate, const Shape& shape,
+                                        const Pricing& pricing) {
+  const auto found = std::ranges::find(sets_, candidate, &Set::candidate);
+  if (found != sets_.end()) return *found;
+  Set& set = sets_[next_set_];
+  next_set_ = (next_set_ + 1) % sets_.size();
+  set.candidate = {};
+  const schedule::Spares::Use use(spares_);
+  give_back(set.schedules);
+  const auto build = [&](const Shape& of) {
+    if (!root_.empty() && root_of_ == candidate) {
+      set.schedules.reserve(static_cast<std::size_t>(of.ranks));
+      for (int rank = 0; rank < of.ranks; ++rank) {
+        set.schedules.push_back(rank == of.root
+                                    ? std::move(root_.front())
+                                    : candidate.row->build(of, candidate.parameters, rank));
+      }
+      root_.clear();
+    } else {
+      give_back(set.schedules);
+      set.schedules = build_for_price(*candidate.row, candidate.parameters, of);
+    }
+    set.are_alike = std::cmp_less(set.schedules.size(), shape.ranks);
+  };
+  build(shape);
+  set.calls = calls_of(set.schedules, shape, pricing, set.are_alike);
+  set.calls.slot_indexes = 0;  // no price in a row
+  if (set.calls.segments > 1) build(segment_of(shape, set.calls.segments));
+  set.candidate = candidate;
+  return set;
+}
+
+model::Pricer& PriceBook::pricer_of(const Shape& shape, const Pricing& pricing) {
+  const int hosts = hosts_of(shape), cores = cores_of(shape, pricing);
+  for (PricerOfCores& each : pricers_) {
+    if (each.ranks == shape.ranks && each.hosts == hosts && each.cores == cores &&
+        each.shared_cores == pricing.work.shared_cores) {
+      return each.pricer;
+    }
+  }
+  pricers_.push_back({.ranks = shape.ranks,
+                      .hosts = hosts,
+                      .cores = cores,
+                      .shared_cores = pricing.work.shared_cores,
+                      .pricer = {*pricing.machine, pricing.work, shape}});
+  return pricers_.back().pricer;
+}
+
+}  // namespace unisono::select

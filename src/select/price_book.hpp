@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// PriceBook: the prices that one choice has worked out. Candidates share what messages cost, parts
+// of several mock-ups are the same, and prices of few ranks serve twice. It knows nanoseconds only.
+// One thread.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "algorithm/algorithm.hpp"
+#include "model/price.hpp"
+#include "schedule/spares.hpp"
+#include "select/pricing.hpp"
+
+namespace unisono::select {
+
+class PriceBook {
+ public:
+  // It holds prices by `pricing`, or by others that differ from it in the cores only.
+  explicit PriceBook(const Pricing& pricing) : is_kept_(!pricing.in_full) {}
+  PriceBook(const PriceBook&) = delete;
+  PriceBook& operator=(const PriceBook&) = delete;
+
+  // Whether what one rank has to do by itself, the root if there is one, takes so long already.
+  // This spares the schedules of the others, and most candidates end here: many of them cut the
+  // data into more pieces than pay. The candidate has to be legal, here and below.
+  bool costs_at_least(double ns, const algorithm::Algorithm& row,
+                      const algorithm::Parameters& parameters, const schedule::Shape& shape,
+                      const Pricing& pricing);
+  // The nanoseconds of price_of(), if they are below so many.
+  std::optional<double> ns_below(double most_ns, const algorithm::Algorithm& row,
+                                 const algorithm::Parameters& parameters,
+                                 const schedule::Shape& shape, const Pricing& pricing);
+
+ private:
+  // A candidate. The blocks are those of a part: equal shares of so many elements, or nearly so.
+  struct Candidate {
+    const algorithm::Algorithm* row = nullptr;
+    algorithm::Parameters parameters;
+    std::int64_t count = 0, of_blocks = -1;
+    int ranks = 0, root = 0, hosts = 0;
+
+    bool operator==(const Candidate&) const = default;
+  };
+  struct Key {
+    Candidate candidate;
+    int cores = 0, shared_cores = 0;
+
+    bool operator==(const Key&) const = default;
+  };
+  struct Hash {
+    std::size_t operator()(const Key& key) const;
+  };
+  struct Known {
+    double least_ns = -1;     // of one rank; negative: not known
+    double ns = -1;           // the price; negative: not known
+    double at_least_ns = -1;  // what it reaches
+  };
+  struct Set {
+    Candidate candidate;
+    model::Calls calls;
+    bool are_alike = false;
+    std::vector<schedule::Schedule> schedules;
+  };
+  struct PricerOfCores {
+    int ranks = 0, hosts = 0, cores = 0, shared_cores = 0;
+    model::Pricer pricer;
+  };
+
+  static Candidate candidate_of(const algorithm::Algorithm& row,
+                                const algorithm::Parameters& parameters,
+                                const schedule::Shape& shape);
+  static Key key_of(const Candidate& candidate, const schedule::Shape& shape,
+                    const Pricing& pricing);
+  double least_ns(const algorithm::Algorithm& row, const algorithm::Parameters& parameters,
+                  const schedule::Shape& shape, const Pricing& pricing);
+  const Set& set_of(const Candidate& candidate, const schedule::Shape& shape,
+                    const Pricing& pricing);
+  model::Pricer& pricer_of(const schedule::Shape& shape, const Pricing& pricing);
+
+  void give_back(std::vector<schedule::Schedule>& set);
+
+  bool is_kept_;
+  schedule::Spares spares_;
+  std::unordered_map<Key, Known, Hash> known_;
+  // The schedule that least_ns() has built last, or none.
+  Candidate root_of_;
+  std::vector<schedule::Schedule> root_;
+  // The last ones: a few ranks are priced on their own cores, and then on one.
+  std::array<Set, 3> sets_;
+  std::size_t next_set_ = 0;
+  std::vector<PricerOfCores> pricers_;
+};
+
+}  // namespace unisono::select

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "select/pricing.hpp"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "select/few_ranks.hpp"
+#include "select/select.hpp"
+
+namespace unisono::select {
+namespace {
+
+using algorithm::Algorithm;
+using algorithm::Parameters;
+using schedule::Schedule;
+using schedule::Shape;
+
+model::Engine priced_engine(EngineKind engine) {
+  switch (engine) {
+    case EngineKind::inline_:
+      return model::Engine::inline_;
+    case EngineKind::helping:
+      return model::Engine::helping;
+    case EngineKind::nic:
+      return model::Engine::nic;
+  }
+  return model::Engine::any;
+}
+
+// The need of receive buffers, near enough (plan/bind/window_layout). They hold messages in slots,
+// scratch, and the multicasts of their rank, which the targets read there. Those of helped ranks
+// also hold input and output.
+class BufferNeed {
+ public:
+  // One schedule is that of each rank, or of the only one that counts.
+  BufferNeed(std::span<const Schedule> set, const Pricing& pricing, bool are_alike)
+      : set_(set), pricing_(pricing), are_alike_(are_alike), elements_(set.size()) {}
+
+  std::int64_t most_elements() {
+    for (std::size_t i = 0; i < set_.size(); ++i) {
+      const Schedule& schedule = set_[i];
+      elements_[i] += schedule.scratch_count;
+      for (const schedule::Slot& slot : schedule.slots) elements_[i] += slot.count;
+      if (pricing_.work.staged_multicast) count_multicasts(i);
+      if (pricing_.work.engine == model::Engine::helping) {
+        elements_[i] += schedule::input_count(schedule.shape, schedule.rank) +
+                        schedule::output_count(schedule.shape, schedule.rank);
+      }
+    }
+    return std::ranges::max(elements_);
+  }
+
+ private:
+  void count_multicasts(std::size_t i) {
+    const Schedule& schedule = set_[i];
+    for (const schedule::Op& op : schedule.ops) {
+      if (op.kind != schedule::OpKind::multicast) continue;
+      elements_[i] += op.left.count;
+      if (set_.size() == 1 && !are_alike_) continue;
+      for (const schedule::Target& target : schedule.targets_of(op)) {
+        // If one schedule stands for all, it also receives what it sends.
+        elements_[are_alike_ ? 0 : static_cast<std::size_t>(target.peer)] -= op.left.count;
+      }
+    }
+  }
+
+  std::span<const Schedule> set_;
+  const Pricing& pricing_;
+  bool are_alike_;
+  std::vector<std::int64_t> elements_;
+};
+
+}  // namespace
+
+std::vector<Schedule> build_for_price(const Algorithm& row, const Parameters& parameters,
+                                      const Shape& shape) {
+  std::vector<Schedule> set;
+  const int built = one_stands_for_all(row, shape) ? 1 : shape.ranks;
+  set.reserve(static_cast<std::size_t>(built));
+  for (int rank = 0; rank < built; ++rank) set.push_back(row.build(shape, parameters, rank));
+  return set;
+}
+
+model::Calls calls_of(std::span<const Schedule> set, const Shape& shape, const Pricing& pricing,
+                      bool are_alike) {
+  const auto indexes_of = [&](const Buffers& size) {
+    return pricing.in_row ? size.slot_indexes : 0;
+  };
+  const Buffers& bulk = pricing.buffers.back();
+  if (pricing.window_bytes <= 0) return {.slot_indexes = indexes_of(bulk)};
+  const std::int64_t bytes =
+      BufferNeed(set, pricing, are_alike).most_elements() * pricing.work.bytes_of_element();
+  for (const Buffers& size : std::span(pricing.buffers).first<2>()) {
+    if (bytes <= size.bytes) return {.slot_indexes = indexes_of(size)};
+  }
+  model::Calls calls{.slot_indexes = indexes_of(bulk)};
+  if (shape.blocks.given() || shape.count <= 1) return calls;
+  const std::int64_t segments = (bytes + pricing.window_bytes - 1) / pricing.window_bytes;
+  calls.segments = std::clamp<std::int64_t>(segments, 1, shape.count);
+  return calls;
+}
+
+// In equal shares of the ranks: then one schedule may stand for all.
+Shape segment_of(Shape shape, std::int64_t segments) {
+  shape.count = (shape.count + segments - 1) / segments;
+  if (shape.count > shape.ranks) shape.count -= shape.count % shape.ranks;
+  return shape;
+}
+
+bool are_uniform(const Shape& shape) { return !shape.hosts.given() || shape.hosts.are_alone(); }
+
+// Its buffer has the caller's data, scratch and a slot for each
+// other rank at most, and of blocks not many times all.
+bool may_need_segments(const Shape& shape, const Pricing& pricing) {
+  if (pricing.window_bytes <= 0) return false;
+  const std::int64_t times =
+      schedule::has_blocks(shape.collective) ? 4 * std::int64_t{shape.ranks} : shape.ranks + 3;
+  return shape.count * pricing.work.bytes_of_element() > pricing.window_bytes / times;
+}
+
+bool one_stands_for_all(const Algorithm& row, const Shape& shape) {
+  return algorithm::ranks_are_alike(row, shape) &&
+         (!shape.hosts.given() || shape.hosts.are_alone());
+}
+
+bool has_at_most(std::int64_t most, const Algorithm& row, const Parameters& parameters,
+                 const Shape& shape) {
+  // Without hosts that are shared, it has the schedules of those that it combines.
+  if (row.uses_hosts && are_uniform(shape)) return false;
+  const auto steps = [&](int rank) {
+    const Schedule schedule = row.build(shape, parameters, rank % shape.ranks);
+    return static_cast<std::int64_t>(schedule.ops.size() + schedule.targets.size());
+  };
+  if (one_stands_for_all(row, shape)) return steps(0) <= most;
+  const std::int64_t others = std::max(steps(shape.root + 1), steps(shape.root + shape.ranks / 2));
+  return steps(shape.root) + (shape.ranks - 1) * others <= most;
+}
+
+bool is_priceable(const Algorithm& row, const Parameters& parameters, const Shape& shape) {
+  return shape.ranks <= kPricedInFull || has_at_most(kMostSteps, row, parameters, shape);
+}
+
+Pricing pricing_of(const Shape& shape, const Circumstances& now, EngineKind engine) {
+  Pricing pricing;
+  pricing.machine = &machine_of(now);
+  pricing.window_bytes = now.window_bytes;
+  pricing.buffers = now.buffers;
+  model::Work& work = pricing.work;
+  work.engine = priced_engine(engine);
+  work.type = now.type.value_or(arith::Type::byte);
+  if (schedule::is_reduction(shape.collective)) work.op = now.op.value_or(arith::Operator::sum);
+  work.element_bytes = now.element_bytes;
+  work.staged_multicast = now.staged_multicast;
+  work.multicast_between_hosts = now.multicast || now.leaders_multicast;
+  // Between hosts, all members plan alike, however many cores their hosts have.
+  if (!shape.hosts.given()) {
+    const int cores = std::max(1, now.cores);
+    work.cores = now.oversubscribed ? std::max(1, std::min(cores, shape.ranks - 1)) : shape.ranks;
+  }
+  if (shape.hosts.given()) work.shared_cores = now.shared_cores;
+  return pricing;
+}
+
+base::Result<model::Price> price_of(const Algorithm& row, const Parameters& parameters,
+                                    const Shape& shape, const Pricing& pricing) {
+  if (std::string why = algorithm::why_illegal(row, shape, parameters); !why.empty()) {
+    return base::Error{base::Code::argument, std::move(why)};
+  }
+  auto set = build_for_price(row, parameters, shape);
+  const auto are_alike = [&] { return std::cmp_less(set.size(), shape.ranks); };
+  const model::Calls calls = calls_of(set, shape, pricing, are_alike());
+  if (calls.segments > 1) {
+    set = build_for_price(row, parameters, segment_of(shape, calls.segments));
+  }
+  // A segment may be such that one stands for all.
+  return are_alike() ? model::price_of_alike(set.front(), *pricing.machine, pricing.work, calls)
+                     : model::price(set, *pricing.machine, pricing.work, calls);
+}
+
+}  // namespace unisono::select

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Pricing: how the calls of a shape are priced, and the price of one candidate (candidates.hpp has
+// all). The same on all ranks. Pure; any thread.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <vector>
+
+#include "algorithm/algorithm.hpp"
+#include "base/result.hpp"
+#include "model/price.hpp"
+#include "select/buffers.hpp"
+#include "select/engine_kind.hpp"
+
+namespace unisono::select {
+
+struct Circumstances;
+class PriceBook;
+
+inline constexpr double kAnyPrice = std::numeric_limits<double>::infinity();
+// A set of schedules with more steps is not priced, or only estimated for a choice if few ranks
+// stand for it. Where ranks are alike, that is one schedule.
+inline constexpr std::int64_t kMostSteps = 200'000;
+
+// How calls of a shape are priced.
+struct Pricing {
+  const model::Machine* machine = nullptr;  // outlives it
+  model::Work work;
+  // The length of a rank's receive buffer; longer calls go in segments. 0: no limit.
+  std::int64_t window_bytes = 0;
+  BuffersBySize buffers = {};
+  bool in_row = true;  // also the price in a row, which takes as long again as three others
+  // Each candidate of a choice is priced by itself, and to the end. The choice is the same, which
+  // tests compare.
+  bool in_full = false;
+  PriceBook* book = nullptr;  // of the choice for which it prices; outlives it. Null: none
+};
+Pricing pricing_of(const schedule::Shape& shape, const Circumstances& circumstances,
+                   EngineKind engine);
+
+// Whether one rank's schedule stands for all, as price_of_alike() wants it.
+bool one_stands_for_all(const algorithm::Algorithm& row, const schedule::Shape& shape);
+
+// Whether schedules of at most so many steps give its price, for a legal candidate.
+bool has_at_most(std::int64_t most, const algorithm::Algorithm& row,
+                 const algorithm::Parameters& parameters, const schedule::Shape& shape);
+// Whether its schedules have so few steps that they can be priced, for a legal candidate.
+bool is_priceable(const algorithm::Algorithm& row, const algorithm::Parameters& parameters,
+                  const schedule::Shape& shape);
+
+// The candidate has to be legal. It builds one schedule where one stands for all, or else those of
+// all ranks.
+base::Result<model::Price> price_of(const algorithm::Algorithm& row,
+                                    const algorithm::Parameters& parameters,
+                                    const schedule::Shape& shape, const Pricing& pricing);
+
+// The parts of a price, for code that prices many candidates. First the schedules, of one rank
+// where one stands for all. Then how calls go by the schedules of a shape.
+std::vector<schedule::Schedule> build_for_price(const algorithm::Algorithm& row,
+                                                const algorithm::Parameters& parameters,
+                                                const schedule::Shape& shape);
+// are_alike: one schedule stands for all. One that does not is the only one that counts.
+model::Calls calls_of(std::span<const schedule::Schedule> set, const schedule::Shape& shape,
+                      const Pricing& pricing, bool are_alike);
+// The shape of one of so many segments.
+schedule::Shape segment_of(schedule::Shape shape, std::int64_t segments);
+// Whether a rank may need segments: where not, it does not take its schedules to know it.
+bool may_need_segments(const schedule::Shape& shape, const Pricing& pricing);
+
+// All ranks on one host, or each on its own: then few of them stand for many in proportion.
+bool are_uniform(const schedule::Shape& shape);
+
+}  // namespace unisono::select
