@@ -4,12 +4,16 @@
 //
 // plan/new_shape/P       no earlier call had its shape: algorithm, schedules of all ranks, programs
 // plan/other_operator/P  one had, of the same type with another operator: programs are shared
+// plan/by_rule/COLLECTIVE/P  no earlier call had its shape: a call of 4096 elements (each block of
+//                        an allgather or alltoall), of which a rule says the algorithm
 #include <benchmark/benchmark.h>
 
 #include <cstdint>
+#include <string>
 
 #include "arith/type.hpp"
 #include "base/check.hpp"
+#include "model/default_machine.hpp"
 #include "plan/plan_cache.hpp"
 
 namespace unisono::plan {
@@ -31,6 +35,13 @@ Call allreduce(arith::Operator op) {
           .type = static_cast<std::int32_t>(arith::Type::float32),
           .op = static_cast<std::int32_t>(op),
           .element_bytes = 4};
+}
+
+// Without it, no choice goes by price.
+model::Machine without_price_error() {
+  model::Machine machine = model::default_machine();
+  machine.price_error.reset();
+  return machine;
 }
 
 void find(PlanCache& plans, arith::Operator op) {
@@ -61,6 +72,40 @@ void run_other_operator(benchmark::State& state) {
   }
 }
 BENCHMARK(run_other_operator)->Name("plan/other_operator")->Arg(2)->Arg(8)->Arg(32);
+
+void run_by_rule(benchmark::State& state, schedule::Collective collective, int ranks) {
+  PlanContext context = context_of(ranks);
+  context.windows[plan::SizeClass::bulk].data_bytes = 4 << 20;
+  const model::Machine machine = without_price_error();
+  context.machine = &machine;
+  PlanCache plans(context);
+  Call call = allreduce(arith::Operator::max);
+  call.collective = collective;
+  call.count = 4096;
+  if (!schedule::is_reduction(collective)) call.op = -1;
+  for (auto _ : state) {
+    state.PauseTiming();
+    plans.override_with({});
+    state.ResumeTiming();
+    const auto found = plans.find(call, true);
+    UNISONO_CHECK(found.ok(), "a call without a plan");
+    benchmark::DoNotOptimize((*found)->parts.get());
+  }
+}
+
+const bool kRegistered = [] {
+  using schedule::Collective;
+  for (const Collective collective :
+       {Collective::allreduce, Collective::allgather, Collective::alltoall}) {
+    for (const int ranks : {8, 64}) {
+      const std::string name = std::string("plan/by_rule/") +
+                               std::string(schedule::collective_name(collective)) + "/" +
+                               std::to_string(ranks);
+      benchmark::RegisterBenchmark(name.c_str(), run_by_rule, collective, ranks);
+    }
+  }
+  return true;
+}();
 
 }  // namespace
 }  // namespace unisono::plan

@@ -43,6 +43,7 @@ struct WindowGeometry {
   std::int64_t windows_bytes() const { return rank_stride() * ranks; }
   // Whether calls may use this size class.
   bool given() const { return lines > 0; }
+  bool operator==(const WindowGeometry&) const = default;
 };
 
 // For each size class its own.

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 #include "check/check.hpp"
@@ -11,6 +12,7 @@
 #include "model/machine.hpp"
 #include "plan/bind/bind.hpp"
 #include "plan/bind/bind_local.hpp"
+#include "plan/bind/window_layout.hpp"
 #include "plan/plan_cache.hpp"
 #include "plan/segments.hpp"
 
@@ -31,6 +33,19 @@ constexpr std::int64_t kLeastShare = 64;
 // The buffers for long messages hold so many times what an operation may stage without waiting for
 // its receivers. Two operations use memory at a time.
 constexpr std::int64_t kFewestLasting = 2;
+
+// The schedules of all ranks for a shape, and how they lie in receive buffers of some size.
+struct LaidOut {
+  LaidOut(const Shape& of, std::vector<Schedule> schedules, const BindOptions& how)
+      : shape(of), set(std::move(schedules)), options(how), layout(set, options) {}
+  LaidOut(const LaidOut&) = delete;
+  LaidOut& operator=(const LaidOut&) = delete;
+
+  Shape shape;
+  std::vector<Schedule> set;
+  BindOptions options;
+  WindowLayout layout;
+};
 
 // The programs of one plan in the making.
 class ProgramMaker {
@@ -64,14 +79,20 @@ class ProgramMaker {
   std::string name() const { return algorithm::describe(*choice_.algorithm, choice_.parameters); }
 
   Result<std::vector<Schedule>> build_set(const Shape& shape) const {
+    const algorithm::Algorithm& row = *choice_.algorithm;
     std::vector<Schedule> set;
     set.reserve(static_cast<std::size_t>(shape.ranks));
-    for (int r = 0; r < shape.ranks; ++r) {
-      UNISONO_ASSIGN(Schedule schedule,
-                     algorithm::build(*choice_.algorithm, shape, choice_.parameters, r));
-      set.push_back(std::move(schedule));
-    }
+    UNISONO_ASSIGN(Schedule first, algorithm::build(row, shape, choice_.parameters, 0));
+    set.push_back(std::move(first));
+    // The choice is legal for all ranks or for none.
+    for (int r = 1; r < shape.ranks; ++r) set.push_back(row.build(shape, choice_.parameters, r));
     return set;
+  }
+
+  // Schedules serve for buffers of several sizes.
+  Result<std::unique_ptr<LaidOut>> lay_out(const Shape& shape, const BindOptions& how) const {
+    UNISONO_ASSIGN(auto set, build_set(shape));
+    return std::make_unique<LaidOut>(shape, std::move(set), how);
   }
 
   BufferLayout input_layout(const Shape& part) const {
@@ -94,10 +115,9 @@ class ProgramMaker {
     return options;
   }
 
-  Result<std::vector<Program>> bind_set(const std::vector<Schedule>& set,
-                                        const BindOptions& options) const {
-    UNISONO_TRY(prove_if_asked(set));
-    return bind_schedules(set, context_.rank, options);
+  Result<std::vector<Program>> bind(const LaidOut& laid_out, const BindOptions& options) const {
+    UNISONO_TRY(prove_if_asked(laid_out.set));
+    return bind_schedules(laid_out.set, context_.rank, options, laid_out.layout);
   }
 
   base::Status prove_if_asked(const std::vector<Schedule>& set) const {
@@ -121,11 +141,17 @@ class ProgramMaker {
     return make_bulk();
   }
 
+  // Schedules need the same in buffers of any size.
   Result<bool> try_size(SizeClass size) {
     const WindowGeometry& geometry = context_.windows[size];
     if (!geometry.given() || longest_ * call_.element_bytes > geometry.window_bytes()) return false;
     plan_.size = size;
-    return try_whole(options(geometry, shape_));
+    if (laid_out_ == nullptr) {
+      UNISONO_ASSIGN(laid_out_, lay_out(shape_, options(geometry, shape_)));
+    }
+    if (!laid_out_->layout.need().fits(geometry)) return false;
+    laid_out_->layout.place_in(geometry);
+    return bind_whole(*laid_out_);
   }
 
   // The whole vector in one part, if every long message can be pulled.
@@ -137,19 +163,18 @@ class ProgramMaker {
     how.helping = false;
     how.pull_from = std::clamp<std::int64_t>(longest_ * call_.element_bytes, 1,
                                              limit(model::Constant::pulled_from));
-    UNISONO_ASSIGN(const bool is_bound, try_whole(how));
-    if (!is_bound) return false;
+    UNISONO_ASSIGN(const auto laid_out, lay_out(shape_, how));
+    if (!laid_out->layout.need().fits(how.geometry)) return false;
+    UNISONO_TRY(bind_whole(*laid_out));
     plan_.engine = select::EngineKind::inline_;
     plan_.size = SizeClass::bulk;
     plan_.single_copy = true;
     return true;
   }
 
-  // Without segments, if the receive buffers are large enough. Errors: those of a proof.
-  Result<bool> try_whole(const BindOptions& how) {
-    UNISONO_ASSIGN(const auto set, build_set(shape_));
-    if (!window_need(set, how).fits(how.geometry)) return false;
-    UNISONO_ASSIGN(auto programs, bind_set(set, how));
+  // Without segments. Errors: those of a proof.
+  Result<bool> bind_whole(const LaidOut& laid_out) {
+    UNISONO_ASSIGN(auto programs, bind(laid_out, laid_out.options));
     parts_.push_back({1, std::move(programs)});
     return true;
   }
@@ -181,14 +206,11 @@ class ProgramMaker {
         parts_.back().end = n + 1;
         continue;
       }
-      if (part != last_part_ || last_set_.empty()) {
-        UNISONO_ASSIGN(last_set_, build_set(part));
-      }
-      const std::vector<Schedule> set = std::exchange(last_set_, {});
-      const BindOptions how = bulk_options(part);
-      need = window_need(set, how);
-      if (!need.fits(how.geometry)) return need;
-      UNISONO_ASSIGN(auto programs, bind_set(set, how));
+      UNISONO_TRY(lay_out_in_bulk(part));
+      const std::unique_ptr<LaidOut> laid_out = std::move(laid_out_);
+      need = laid_out->layout.need();
+      if (!need.fits(bulk())) return need;
+      UNISONO_ASSIGN(auto programs, bind(*laid_out, bulk_options(part)));
       parts_.push_back({n + 1, std::move(programs)});
       last_part_ = part;
     }
@@ -204,18 +226,24 @@ class ProgramMaker {
     return how;
   }
 
+  // Unless that is what was laid out last.
+  base::Status lay_out_in_bulk(const Shape& part) {
+    if (laid_out_ == nullptr || laid_out_->shape != part) {
+      UNISONO_ASSIGN(laid_out_, lay_out(part, options(bulk(), part)));
+    }
+    return base::success();
+  }
+
   // The longest segment whose schedules fit the bulk buffers. All ranks find the same. It keeps
   // these schedules, which are those of the first segment.
   Result<std::int64_t> find_segment() {
     std::int64_t segment =
         std::max<std::int64_t>(1, std::min(longest_, bulk().data_bytes / call_.element_bytes));
     for (;;) {
-      const Shape part = segment_of(shape_, 0, segment);
-      UNISONO_ASSIGN(auto set, build_set(part));
-      const auto need = window_need(set, options(bulk(), part));
+      UNISONO_TRY(lay_out_in_bulk(segment_of(shape_, 0, segment)));
+      const WindowNeed need = laid_out_->layout.need();
       if (need.fits(bulk())) {
-        last_part_ = part;
-        last_set_ = std::move(set);
+        laid_out_->layout.place_in(bulk());
         return segment;
       }
       if (segment <= 1) return too_small(need);
@@ -304,8 +332,8 @@ class ProgramMaker {
   Plan& plan_;
   Shape shape_;
   std::int64_t longest_ = 0;
-  Shape last_part_;
-  std::vector<Schedule> last_set_;  // of that, until it is used
+  std::unique_ptr<LaidOut> laid_out_;  // the last one, until a part of the plan uses it
+  Shape last_part_;                    // of the plan
   std::vector<Plan::Part> parts_;
 };
 

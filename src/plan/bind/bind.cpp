@@ -27,17 +27,20 @@ class Binder {
         is_own_(is_own),
         options_(options),
         layout_(layout),
-        order_(layout.order(rank)) {
+        order_(schedule::order_steps(schedule_, options.helping)) {
     if (options.refer_from > 0 && is_own) references_ = {set, rank, least_referred()};
   }
 
   Program bind() {
-    program_.steps.reserve(schedule_.ops.size());
+    program_.steps.reserve(is_own_ ? order_.ops.size() : order_.helpable);
+    program_.wait_segments.reserve(schedule_.slots.size() + 1);
+    program_.woken.reserve(schedule_.targets.size());
     if (layout_.pulls().any()) find_last_readers();
     wait_segment_of_.resize(schedule_.ops.size());
     for (std::size_t i = 0; i < order_.ops.size(); ++i) {
       const schedule::OpId op = order_.ops[i];
       note_wait_segment(op, i > 0 && i == order_.helpable);
+      if (!is_own_ && i >= order_.helpable) continue;  // a helper needs no steps beyond
       bind_op(schedule_.ops[static_cast<std::size_t>(op)], op);
       if (layout_.pulls().any()) bind_taken(op);
       if (i + 1 == order_.helpable) {
@@ -138,7 +141,7 @@ class Binder {
   }
 
   bool is_in_window_of(int rank, std::int64_t place) const {
-    return place / options_.geometry.rank_stride() == rank;
+    return place / layout_.geometry().rank_stride() == rank;
   }
 
   void bind_staged(const Op& op, schedule::OpId id) {
@@ -463,7 +466,7 @@ class Binder {
   bool is_own_;
   const BindOptions& options_;
   const WindowLayout& layout_;
-  const schedule::StepOrder& order_;
+  const schedule::StepOrder order_;
   References references_;
   std::vector<schedule::OpId> last_reader_;    // by slot; only with pulls
   std::vector<std::int32_t> wait_segment_of_;  // by op; -1: before all wait segments
@@ -500,8 +503,12 @@ WindowNeed window_need(std::span<const schedule::Schedule> set, const BindOption
 
 std::vector<Program> bind_schedules(std::span<const schedule::Schedule> set, int rank,
                                     const BindOptions& options) {
-  const WindowLayout layout(set, options);
-  UNISONO_CHECK(layout.need().fits(options.geometry), "a schedule set larger than its windows");
+  return bind_schedules(set, rank, options, WindowLayout(set, options));
+}
+
+std::vector<Program> bind_schedules(std::span<const schedule::Schedule> set, int rank,
+                                    const BindOptions& options, const WindowLayout& layout) {
+  UNISONO_CHECK(layout.need().fits(layout.geometry()), "a schedule set larger than its windows");
   UNISONO_CHECK(!options.hosts.given() || (!options.helping && options.pull_from == 0),
                 "what needs one memory, between hosts");
   UNISONO_CHECK(options.pull_from == 0 ||
@@ -510,16 +517,15 @@ std::vector<Program> bind_schedules(std::span<const schedule::Schedule> set, int
   UNISONO_CHECK(options.refer_from == 0 ||
                     (!options.helping && !options.hosts.given() && options.pull_from == 0),
                 "references need one memory, and their owner to do the steps");
-  // If no send comes after a wait, no rank publishes anything, and others' programs are not needed.
-  const bool helps = std::ranges::any_of(
-      set, [&layout](const Schedule& each) { return layout.order(each.rank).helpable > 0; });
+  // A rank whose sends all come before its waits publishes nothing, and others do not need its
+  // program.
   std::vector<Program> programs(set.size());
   for (std::size_t r = 0; r < set.size(); ++r) {
-    const bool is_own = static_cast<int>(r) == rank;
-    if (!helps && !is_own) continue;
-    programs[r] = Binder(set, static_cast<int>(r), is_own, options, layout).bind();
+    const int number = static_cast<int>(r);
+    if (number != rank && !layout.helpable(number).any) continue;
+    programs[r] = Binder(set, number, number == rank, options, layout).bind();
   }
-  if (helps) find_fed(programs);
+  if (options.helping) find_fed(programs);
   return programs;
 }
 

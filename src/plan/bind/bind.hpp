@@ -62,10 +62,15 @@ struct WindowNeed {
 };
 WindowNeed window_need(std::span<const schedule::Schedule> set, const BindOptions& options);
 
-// The programs by rank, for use at `rank`. Without helping, or if no steps can be helped, those of
-// other ranks are empty. With it, they are right in the steps that may be helped, and have the same
-// wait segments as at their own ranks. The set has to fit the geometry (window_need).
+// The programs by rank, for use at `rank`. Those of other ranks are empty, unless some of their
+// steps may be helped. Then they have these steps, and the same wait segments as at their own
+// ranks. The set has to fit the geometry (window_need).
 std::vector<Program> bind_schedules(std::span<const schedule::Schedule> set, int rank,
                                     const BindOptions& options);
+// The same by a layout of that set, whose geometry counts. It was made with such options, or with
+// others that differ in the geometry and in what is referred to.
+class WindowLayout;
+std::vector<Program> bind_schedules(std::span<const schedule::Schedule> set, int rank,
+                                    const BindOptions& options, const WindowLayout& layout);
 
 }  // namespace unisono::plan

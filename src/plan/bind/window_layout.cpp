@@ -31,15 +31,34 @@ std::int64_t least_pulled(const BindOptions& options) {
 }  // namespace
 
 WindowLayout::WindowLayout(std::span<const Schedule> set, const BindOptions& options)
-    : set_(set), options_(options), ranks_(set.size()) {
+    : set_(set),
+      options_(options),
+      geometry_(options.geometry),
+      helpable_(set.size()),
+      ranks_(set.size()) {
   if (options.pull_from > 0) pulls_ = Pulls(set, least_pulled(options));
-  const int ranks = static_cast<int>(set.size());
-  for (const Schedule& each : set) orders_.push_back(schedule::order_steps(each, options.helping));
-  for (int r = 0; r < ranks; ++r) {
-    at(r).slots.assign(schedule_of(r).slots.size(), {});
-    at(r).outboxes.assign(schedule_of(r).ops.size(), {});
+  std::vector<char> needed;
+  for (std::size_t r = 0; options.helping && r < set.size(); ++r) {
+    helpable_[r] = schedule::helpable_steps(set[r], needed);
   }
-  if (options.staged_multicast || !options.group.empty()) {
+  place();
+}
+
+void WindowLayout::place_in(const WindowGeometry& geometry) {
+  if (geometry == geometry_) return;
+  geometry_ = geometry;
+  place();
+}
+
+void WindowLayout::place() {
+  const int ranks = static_cast<int>(set_.size());
+  for (int r = 0; r < ranks; ++r) {
+    RankLayout& layout = at(r);
+    layout.slots.assign(schedule_of(r).slots.size(), {});
+    layout.outboxes.clear();
+    layout.lines = layout.data_bytes = 0;
+  }
+  if (options_.staged_multicast || !options_.group.empty()) {
     for (int r = 0; r < ranks; ++r) place_outboxes(r);
   }
   for (int r = 0; r < ranks; ++r) place_rank(r);
@@ -85,16 +104,15 @@ WindowNeed WindowLayout::need() const {
 }
 
 std::int64_t WindowLayout::take_data(int rank, std::int64_t bytes) {
-  const WindowGeometry& geometry = options_.geometry;
   const std::int64_t offset =
-      rank * geometry.rank_stride() + geometry.lines * kLineBytes + at(rank).data_bytes;
+      rank * geometry_.rank_stride() + geometry_.lines * kLineBytes + at(rank).data_bytes;
   at(rank).data_bytes += round_to_line(bytes);
   return offset;
 }
 
 // Payload and flag in one line where they fit, so that one transfer carries both.
 MessagePlace WindowLayout::take_message(int rank, std::int64_t bytes) {
-  const std::int64_t line = rank * options_.geometry.rank_stride() + at(rank).lines * kLineBytes;
+  const std::int64_t line = rank * geometry_.rank_stride() + at(rank).lines * kLineBytes;
   ++at(rank).lines;
   return {.payload = bytes <= kLinePayload ? line : take_data(rank, bytes),
           .flag = line + kLinePayload};
@@ -108,6 +126,7 @@ void WindowLayout::place_outboxes(int rank) {
     if (op.kind != OpKind::multicast || !is_staged(rank, op)) continue;
     const bool pulled = pulls_.sent(rank, static_cast<OpId>(i));
     const MessagePlace place = take_message(rank, pulled ? kOfferBytes : bytes(op.left.count));
+    if (at(rank).outboxes.empty()) at(rank).outboxes.resize(schedule.ops.size());
     at(rank).outboxes[i] = place;
     for (const Target& target : schedule.targets_of(op)) {
       at(target.peer).slots[static_cast<std::size_t>(target.slot)] = place;
@@ -129,10 +148,10 @@ void WindowLayout::place_rank(int rank) {
     for (int i = 0; i < layout.bounces; ++i) take_data(rank, bytes(bounce_count(rank)));
   }
   layout.scratch = take_data(rank, bytes(schedule.scratch_count));
-  if (order(rank).stages_input) {
+  if (helpable(rank).stages_input) {
     layout.staged_input = take_data(rank, bytes(schedule::input_count(schedule.shape, rank)));
   }
-  if (order(rank).stages_output) {
+  if (helpable(rank).stages_output) {
     layout.staged_output = take_data(rank, bytes(schedule::output_count(schedule.shape, rank)));
   }
 }
@@ -151,6 +170,7 @@ void WindowLayout::place_taken(int rank) {
 // The most pulled operands of an op that combines.
 int WindowLayout::most_pulled(int rank) const {
   int most = 0;
+  if (!pulls_.any()) return most;
   for (const Op& op : schedule_of(rank).ops) {
     if (op.kind != OpKind::reduce && op.kind != OpKind::sum) continue;
     int pulled = 0;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Window layout: the positions of the slots, outboxes, scratch and staging of a schedule set in
 // every rank's receive buffer, as offsets in Space::windows. All ranks compute the same from the
-// same set. Control path; only bind.cpp uses it; it refers to the set and the options it was made
-// of.
+// same set. Control path; it refers to the set and the options it was made of.
 #pragma once
 
 #include <cstdint>
@@ -26,6 +25,12 @@ struct MessagePlace {
 class WindowLayout {
  public:
   WindowLayout(std::span<const schedule::Schedule> set, const BindOptions& options);
+  WindowLayout(const WindowLayout&) = delete;
+  WindowLayout& operator=(const WindowLayout&) = delete;
+
+  // The same in buffers of another size.
+  void place_in(const WindowGeometry& geometry);
+  const WindowGeometry& geometry() const { return geometry_; }
 
   const MessagePlace& slot(int rank, schedule::SlotId id) const {
     return at(rank).slots[static_cast<std::size_t>(id)];
@@ -37,8 +42,9 @@ class WindowLayout {
   // hosts in their own copy of that outbox.
   bool is_staged(int rank, const schedule::Op& op) const;
   const Pulls& pulls() const { return pulls_; }
-  const schedule::StepOrder& order(int rank) const {
-    return orders_[static_cast<std::size_t>(rank)];
+  // The steps that other ranks may do; none without helping.
+  const schedule::Helpable& helpable(int rank) const {
+    return helpable_[static_cast<std::size_t>(rank)];
   }
   // Pulled data that is to be reduced goes through `bounce`, so many elements at a time; one for
   // each pulled operand of an op.
@@ -52,7 +58,7 @@ class WindowLayout {
  private:
   struct RankLayout {
     std::vector<MessagePlace> slots;
-    std::vector<MessagePlace> outboxes;  // by op; multicasts only
+    std::vector<MessagePlace> outboxes;  // by op; multicasts only. Empty if there are none
     std::int64_t scratch = 0, bounce = 0, staged_input = 0, staged_output = 0;
     std::int64_t lines = 0, data_bytes = 0;
     int bounces = 0;
@@ -66,6 +72,7 @@ class WindowLayout {
   std::int64_t bytes(std::int64_t count) const { return count * options_.element_bytes; }
   std::int64_t take_data(int rank, std::int64_t bytes);
   MessagePlace take_message(int rank, std::int64_t bytes);
+  void place();
   void place_outboxes(int rank);
   void place_rank(int rank);
   void place_taken(int rank);
@@ -73,8 +80,9 @@ class WindowLayout {
 
   std::span<const schedule::Schedule> set_;
   const BindOptions& options_;
+  WindowGeometry geometry_;
   Pulls pulls_;
-  std::vector<schedule::StepOrder> orders_;
+  std::vector<schedule::Helpable> helpable_;
   std::vector<RankLayout> ranks_;
 };
 

@@ -322,6 +322,43 @@ TEST(Bind, OnlyWhatLeadsToAPutAfterAWaitIsHelpable) {
   EXPECT_EQ(programs[3].helpable_end, 0);
 }
 
+// A helper has the steps that it may do, and the wait segments of the whole program, which say how
+// far its owner is.
+TEST(Bind, AHelperHasTheHelpableStepsOfTheOwnersProgram) {
+  int shortened = 0;
+  for (const auto& row : algorithm::table()) {
+    const Shape shape{row.collective, 5, 0, row.collective == Collective::barrier ? 0 : 7, false};
+    if (!algorithm::is_legal(row, shape, algorithm::default_parameters(row, shape))) continue;
+    SCOPED_TRACE(std::string(row.name));
+    const auto set = build_set(row.name, shape);
+    BindOptions options = options_for(5, 8);
+    options.geometry.data_bytes = 1 << 15;
+    options.helping = true;
+    const Program own = bind_schedules(set, 2, options)[2];
+    const Program helped = bind_schedules(set, 0, options)[2];
+    EXPECT_EQ(std::ssize(helped.steps), own.helpable_end);
+    EXPECT_EQ(helped.helpable_end, own.helpable_end);
+    if (own.helpable_end == 0) continue;
+    shortened += helped.steps.size() < own.steps.size() ? 1 : 0;
+    EXPECT_EQ(helped.looks_ahead, own.looks_ahead);
+    EXPECT_EQ(helped.feeds, own.feeds);
+    EXPECT_EQ(helped.staged_input, own.staged_input);
+    EXPECT_EQ(helped.staged_output, own.staged_output);
+    for (std::size_t i = 0; i < helped.steps.size(); ++i) {
+      EXPECT_EQ(helped.steps[i].kind, own.steps[i].kind);
+      EXPECT_EQ(helped.steps[i].peer, own.steps[i].peer);
+      EXPECT_EQ(helped.steps[i].flag, own.steps[i].flag);
+    }
+    ASSERT_EQ(helped.wait_segments.size(), own.wait_segments.size());
+    for (std::size_t i = 0; i < own.wait_segments.size(); ++i) {
+      EXPECT_EQ(helped.wait_segments[i].needs, own.wait_segments[i].needs);
+      EXPECT_EQ(helped.wait_segments[i].begin,
+                std::min(own.wait_segments[i].begin, own.helpable_end));
+    }
+  }
+  EXPECT_GT(shortened, 5);
+}
+
 // A pulled message is an offer; its receiver gives the source back, and the sender awaits that
 // last.
 TEST(Bind, APulledMessageIsAnOfferThatIsGivenBack) {

@@ -63,10 +63,10 @@ void check_disjoint(const std::vector<schedule::Schedule>& set, const BindOption
       }
     }
     taken.take(layout.scratch(rank), set[r].scratch_count * e, "scratch");
-    if (layout.order(rank).stages_input) {
+    if (layout.helpable(rank).stages_input) {
       taken.take(layout.staged_input(rank), schedule::input_count(set[r].shape, rank) * e, "input");
     }
-    if (layout.order(rank).stages_output) {
+    if (layout.helpable(rank).stages_output) {
       taken.take(layout.staged_output(rank), schedule::output_count(set[r].shape, rank) * e,
                  "output");
     }
@@ -96,6 +96,49 @@ TEST(WindowLayout, KeepsEverythingApart) {
         options.pull_from = way == 4 ? 8 : 0;
         check_disjoint(set, options);
       }
+    }
+  }
+}
+
+void expect_equal(const std::vector<schedule::Schedule>& set, const WindowLayout& a,
+                  const WindowLayout& b) {
+  for (std::size_t r = 0; r < set.size(); ++r) {
+    const int rank = static_cast<int>(r);
+    for (schedule::SlotId slot = 0; slot < std::ssize(set[r].slots); ++slot) {
+      EXPECT_EQ(a.slot(rank, slot).payload, b.slot(rank, slot).payload);
+      EXPECT_EQ(a.slot(rank, slot).flag, b.slot(rank, slot).flag);
+      EXPECT_EQ(a.slot(rank, slot).taken, b.slot(rank, slot).taken);
+    }
+    EXPECT_EQ(a.scratch(rank), b.scratch(rank));
+    EXPECT_EQ(a.staged_input(rank), b.staged_input(rank));
+    EXPECT_EQ(a.staged_output(rank), b.staged_output(rank));
+  }
+}
+
+TEST(WindowLayout, InBuffersOfAnotherSizeIsThatOfThisSize) {
+  for (const algorithm::Algorithm& row : algorithm::table()) {
+    const schedule::Shape shape{.collective = row.collective, .ranks = 5, .count = 24};
+    const auto parameters = algorithm::default_parameters(row, shape);
+    if (!algorithm::is_legal(row, shape, parameters)) continue;
+    std::vector<schedule::Schedule> set;
+    for (int r = 0; r < shape.ranks; ++r) {
+      set.push_back(*algorithm::build(row, shape, parameters, r));
+    }
+    for (const bool helping : {false, true}) {
+      SCOPED_TRACE(std::string(row.name) + (helping ? ", helping" : ""));
+      BindOptions options{.element_bytes = 8, .input = {}, .output = {}, .geometry = {}};
+      options.geometry = {.ranks = 5, .channels = 8, .lines = 16, .data_bytes = 1 << 10};
+      options.staged_multicast = true;
+      options.helping = helping;
+      options.pull_from = helping ? 0 : 8;
+      WindowLayout moved(set, options);
+      const WindowNeed need = moved.need();
+      options.geometry = {.ranks = 5, .channels = 2, .lines = 256, .data_bytes = 1 << 20};
+      const WindowLayout fresh(set, options);
+      moved.place_in(options.geometry);
+      EXPECT_EQ(moved.need().lines, need.lines);
+      EXPECT_EQ(moved.need().data_bytes, need.data_bytes);
+      expect_equal(set, moved, fresh);
     }
   }
 }
