@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <atomic>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -130,10 +131,12 @@ void refuse_each(const std::vector<int>& hosts, const Body& prepare, const Body&
       Refusal refusal(number);
       ranks.at(victim).memory->refuse_where(refusal.hook());
       Communicators derived;
-      // Only the first rank of a host asks for memory that all need: the victim has a start.
+      // Only the first rank of a host asks for memory that all need: the victim has a start. It
+      // begins when the victim's thread has got a core.
+      std::atomic<std::int64_t> start_ends_ns = std::numeric_limits<std::int64_t>::max();
       errors = run_on_all(ranks, derived, [&](RankThread& self, auto& own) {
-        const std::int64_t start_ns = base::now_ns() + 20 * base::kMillisecond;
-        while (self.rank != victim && !refusal.was_met() && base::now_ns() < start_ns) {
+        if (self.rank == victim) start_ends_ns = base::now_ns() + 50 * base::kMillisecond;
+        while (self.rank != victim && !refusal.was_met() && base::now_ns() < start_ends_ns) {
           std::this_thread::yield();
         }
         return body(self, own);
