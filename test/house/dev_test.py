@@ -237,6 +237,18 @@ class Dev(unittest.TestCase):
                 self.assertEqual("mpich" in packages, not core)
                 self.assertIn("iproute2", packages)
 
+    def test_what_cannot_be_had_is_said(self):
+        self.stand_ins_of_a_test("", "")
+        self.stand_in("chrt", "exit 0")
+        for name, text in (("mpi_environments.py", "openmpi5: not installed: no index"),
+                           ("vm/vm.sh", "vm: apt knows no package")):
+            (self.top / "scripts" / name).write_text(f"#!/bin/sh\necho {text}\nexit 1\n")
+        run = self.dev("test")
+        self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
+        self.assertIn("openmpi5: not installed: no index\n"
+                      "tests with the MPIs that are not installed are skipped", run.stdout)
+        self.assertIn("tests in the virtual machine are skipped: see above", run.stdout)
+
     def test_the_end_tells_the_time_and_failure(self):
         self.stand_in("chrt", "exit 0")
         self.stand_ins_of_a_test("", 'i=0; while [ $i -lt 400000 ]; do i=$((i + 1)); done')
