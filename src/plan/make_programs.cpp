@@ -226,11 +226,12 @@ class ProgramMaker {
     return how;
   }
 
-  // Unless that is what was laid out last.
+  // Builds nothing if that is what was laid out last, maybe in buffers of another size.
   base::Status lay_out_in_bulk(const Shape& part) {
     if (laid_out_ == nullptr || laid_out_->shape != part) {
       UNISONO_ASSIGN(laid_out_, lay_out(part, options(bulk(), part)));
     }
+    laid_out_->layout.place_in(bulk());
     return base::success();
   }
 
@@ -242,10 +243,7 @@ class ProgramMaker {
     for (;;) {
       UNISONO_TRY(lay_out_in_bulk(segment_of(shape_, 0, segment)));
       const WindowNeed need = laid_out_->layout.need();
-      if (need.fits(bulk())) {
-        laid_out_->layout.place_in(bulk());
-        return segment;
-      }
+      if (need.fits(bulk())) return segment;
       if (segment <= 1) return too_small(need);
       const std::int64_t fitting = static_cast<std::int64_t>(
           static_cast<double>(segment) * static_cast<double>(bulk().data_bytes) /

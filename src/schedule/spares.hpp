@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Spares: the memory of schedules that nobody needs any more. A choice by price builds thousands of
-// short schedules, whose allocations would take a third of its time. One thread.
+// short schedules, and most of their time would be allocations. It keeps no more of them than were
+// in use at the same time. One thread.
 #pragma once
 
 #include <vector>

@@ -17,6 +17,9 @@
 
 namespace unisono::select {
 
+// All calls are for one shape, shapes that stand for it with fewer ranks, and parts of it without
+// hosts. So a candidate is known by its numbers: the map of the hosts and whether order is kept are
+// those of the choice.
 class PriceBook {
  public:
   // It holds prices by `pricing`, or by others that differ from it in the cores only.
@@ -25,8 +28,8 @@ class PriceBook {
   PriceBook& operator=(const PriceBook&) = delete;
 
   // Whether what one rank has to do by itself, the root if there is one, takes so long already.
-  // This spares the schedules of the others, and most candidates end here: many of them cut the
-  // data into more pieces than pay. The candidate has to be legal, here and below.
+  // This spares the schedules of the others. Many candidates cut the data into more pieces than
+  // pay, and end here. The candidate has to be legal, here and below.
   bool costs_at_least(double ns, const algorithm::Algorithm& row,
                       const algorithm::Parameters& parameters, const schedule::Shape& shape,
                       const Pricing& pricing);

@@ -32,8 +32,8 @@ struct Pricing {
   std::int64_t window_bytes = 0;
   BuffersBySize buffers = {};
   bool in_row = true;  // also the price in a row, which takes as long again as three others
-  // Each candidate of a choice is priced by itself, and to the end. The choice is the same, which
-  // tests compare.
+  // Each candidate of a choice is priced by itself and to the end, unless one rank's own work takes
+  // too long already. The choice is the same, which tests compare.
   bool in_full = false;
   PriceBook* book = nullptr;  // of the choice for which it prices; outlives it. Null: none
 };

@@ -34,7 +34,9 @@ struct BindOptions {
   BufferLayout output;
   WindowGeometry geometry;
   bool staged_multicast = false;  // Capabilities::multicast, among the ranks of a host
-  bool helping = false;           // stage data that others may touch, and bind all ranks' programs
+  // Stage data that others may touch, and bind the steps of all ranks that this one may do for
+  // them.
+  bool helping = false;
   // Messages of so many bytes or more are pulled from their sender's memory where that is safe
   // (pulls.hpp); 0: none. Not with helping.
   std::int64_t pull_from = 0;

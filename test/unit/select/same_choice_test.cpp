@@ -111,6 +111,25 @@ TEST(CheapestCandidate, IsThatOfCandidatesPricedInFullOnSeveralHosts) {
   }
 }
 
+// Fewer ranks stand for so many, and estimates end early.
+TEST(CheapestCandidate, IsThatOfCandidatesPricedInFullOfManyRanks) {
+  constexpr int kMany = 130;
+  std::vector<int> labels;
+  for (int rank = 0; rank < kMany; ++rank) labels.push_back(rank / 20);
+  for (int c = 0; c < schedule::kCollectiveCount; ++c) {
+    for (const std::int64_t count : {1, 20'000}) {
+      SCOPED_TRACE(testing::Message() << "collective " << c << ", " << count);
+      Shape shape = shape_of(static_cast<Collective>(c), kMany, count);
+      if (schedule::is_rooted(shape.collective)) shape.root = 77;
+      shape.ordered = schedule::is_reduction(shape.collective);
+      expect_same_choice(shape, circumstances(), EngineKind::inline_);
+      expect_same_choice(shape, circumstances(), EngineKind::helping);
+      shape.hosts = topology::HostMap::of_labels(labels);
+      expect_same_choice(shape, circumstances(), EngineKind::inline_);
+    }
+  }
+}
+
 // A book gives the nanoseconds of each candidate alone, to the last bit, and says whether they are
 // below a bound. It is asked twice, since it remembers.
 TEST(PriceBook, HasThePricesOfCandidatesAlone) {
