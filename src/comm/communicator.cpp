@@ -52,6 +52,7 @@ plan::PlanContext plan_context(const Members& members, const Segment& segment) {
           .overrides = job.overrides(),
           .machine = &job.machine(),
           .learns = LearnedCalls::are_wanted(job.settings()) && members.size() > 1,
+          .nic_multicasts = !one_memory && job.network()->multicasts(),
           .profile = job.profile.get(),
           .choices = one_memory ? segment.choices() : nullptr};
 }

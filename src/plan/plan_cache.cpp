@@ -102,8 +102,9 @@ class PlanMaker {
     for (const std::string& text : choice_.passed_over) {
       base::log(base::LogLevel::info, "select", "{}: passed over {}", called, text);
     }
-    base::log(base::LogLevel::debug, "select", "{}: {} ({}), {} ({})", called, name_,
-              choice_.reason, select::engine_name(choice_.engine), choice_.engine_reason);
+    base::log(base::LogLevel::debug, "select", "{}: {} ({}), {} ({}){}", called, name_,
+              choice_.reason, select::engine_name(choice_.engine), choice_.engine_reason,
+              choice_.nic_asks ? ", where the root asks" : "");
     if (choice_.why_not_nic.empty()) return;
     base::log(base::LogLevel::debug, "select", "{}: not by the NIC path: {}", called,
               choice_.why_not_nic);
@@ -285,7 +286,8 @@ select::Circumstances circumstances_of(const Call& call, const PlanContext& cont
           .is_plain = call.purpose == Purpose::user,
           .shared_windows = context.shared_windows,
           .engine = context.engine,
-          .nic = context.nic};
+          .nic = context.nic,
+          .nic_multicasts = context.nic_multicasts};
 }
 
 bool PlanCache::same_blocks(const Call& a, const Call& b) {

@@ -48,6 +48,7 @@ struct PlanContext {
   const model::Machine* machine = nullptr;
   bool learns = false;                       // measured times replace algorithms (UNISONO_LEARN)
   std::optional<nic::Preferences> nic = {};  // the communicator has a NIC path, used so
+  bool nic_multicasts = false;               // ... and the job multicasts between hosts
   profile::Profile* profile = nullptr;       // of the rank; outlives the cache. Null: none
   // All ranks are on one host, and this is their table; outlives the cache. Null: none.
   ChoiceEntry* choices = nullptr;

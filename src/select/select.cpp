@@ -140,12 +140,13 @@ EngineKind host_engine(const Shape& shape, const Circumstances& now) {
   return why_not_helping(shape, now).empty() ? EngineKind::helping : EngineKind::inline_;
 }
 
-void choose_engine(const Shape& shape, const Circumstances& now, Choice& choice) {
+void choose_engine(const Shape& shape, const Circumstances& now, const Ruling& ruling,
+                   Choice& choice) {
   if (now.nic) {
     const base::Status fits = check_nic_call(shape, now, choice);
     if (fits.ok()) {
       choice.engine = EngineKind::nic;
-      choice.nic_asks = nic_asks(shape, now, choice);
+      choice.nic_asks = nic_asks(shape, now, choice, ruling);
       choice.engine_reason = "all hosts have a NIC path, and it is faster or asked for";
       return;
     }
@@ -295,7 +296,7 @@ Choice choose(const Shape& shape, const Circumstances& circumstances, const Over
   std::ranges::move(choice.passed_over, std::back_inserter(ruling.passed_over));
   choice.passed_over = std::move(ruling.passed_over);
   if (circumstances.local_counts) insist_on_local(shape.collective, choice);
-  choose_engine(shape, circumstances, choice);
+  choose_engine(shape, circumstances, ruling, choice);
   return choice;
 }
 

@@ -54,6 +54,7 @@ struct Circumstances {
   bool shared_windows = false;                                // ranks can do each other's steps
   base::EngineChoice engine = base::EngineChoice::automatic;  // UNISONO_ENGINE
   std::optional<nic::Preferences> nic = {};                   // it has a NIC path
+  bool nic_multicasts = false;                                // ... with multicast between hosts
 };
 
 // The costs: its machine, or the default one.

@@ -47,6 +47,7 @@ base::Result<plan::PlanContext> make_context(const RanksPlace& place,
   context.shared_cores = place.shared_cores;
   context.staged_multicast = has.multicast;
   context.multicast = one_memory ? has.multicast : place.multicast && place.hosts.are_alone();
+  context.nic_multicasts = place.multicast;
   context.streams = layout.streams;
   context.shared_windows = one_memory && has.shared_windows;
   context.engine = settings.engine();
@@ -219,7 +220,7 @@ base::Result<Explanation> explain(const plan::Call& call, const RanksPlace& plac
   result.why_nic = nic.ok() ? *nic : nic.error().message;
   if (call.collective == schedule::Collective::barrier && place.hosts.given()) {
     result.nic_barrier = select::barrier_prices(place.hosts, now);
-    result.nic_asks = select::nic_asks(shape, now, result.choice);
+    result.nic_asks = result.by_nic && select::nic_asks(shape, now, result.choice, ruling);
   }
   return result;
 }

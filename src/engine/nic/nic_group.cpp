@@ -65,11 +65,9 @@ std::unique_ptr<HostReduction> host_reduction_of(const NicGroupOptions& options,
 }
 
 nic_patience::BackOff::Bounds back_off_of(const model::Machine& machine) {
-  const auto ns = [&machine](model::Constant constant) {
-    return static_cast<std::int64_t>(model::constant_of(machine, constant).ns());
-  };
-  return {.first_ns = ns(model::Constant::nic_back_off),
-          .most_ns = ns(model::Constant::nic_back_off_most)};
+  return nic_patience::BackOff::Bounds::of(
+      model::constant_of(machine, model::Constant::nic_back_off).ns(),
+      model::constant_of(machine, model::Constant::nic_back_off_most).ns());
 }
 
 std::int64_t host_reductions_bytes(int places) {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 
 #include "base/clock.hpp"
 #include "base/prng.hpp"
@@ -28,25 +29,37 @@ class BackOff {
  public:
   struct Bounds {
     std::int64_t first_ns = 0, most_ns = 0;
+
+    // A machine file's numbers may be any. A question goes to all hosts, so a root must not ask
+    // each time that it looks.
+    static Bounds of(double first_ns, double most_ns) {
+      constexpr double kLeast = 100 * base::kMicrosecond, kMost = base::kSecond;
+      const double first = std::clamp(first_ns, kLeast, kMost);
+      return {static_cast<std::int64_t>(first),
+              static_cast<std::int64_t>(std::clamp(most_ns, first, kMost))};
+    }
   };
   explicit BackOff(const Bounds& bounds) : bounds_(bounds) {}
-  void restart(std::int64_t now_ns) {
-    delay_ns_ = bounds_.first_ns;
-    due_ns_ = now_ns + delay_ns_;
+  // The next look begins the first delay.
+  void restart() {
+    delay_ns_ = 0;
+    due_ns_ = std::numeric_limits<std::int64_t>::max();
   }
   // Whether it is time for a question; the next one is then due later.
   bool ends(std::int64_t now_ns) {
-    if (now_ns < due_ns_) return false;
-    delay_ns_ = std::min(2 * delay_ns_, bounds_.most_ns);
+    const bool has_begun = delay_ns_ > 0;
+    if (has_begun && now_ns < due_ns_) return false;
+    delay_ns_ = has_begun ? std::min(2 * delay_ns_, bounds_.most_ns) : bounds_.first_ns;
     due_ns_ = now_ns + delay_ns_;
-    return true;
+    return has_begun;
   }
+  // A time without end before the first look.
   std::int64_t due_ns() const { return due_ns_; }
 
  private:
   const Bounds bounds_;
   std::int64_t delay_ns_ = 0;
-  std::int64_t due_ns_ = 0;
+  std::int64_t due_ns_ = std::numeric_limits<std::int64_t>::max();
 };
 
 // How long a rank waits before it asks for lost packets. Random, so that ranks which lack the same

@@ -30,7 +30,7 @@ Status NicReduction::start(const plan::NicCall& call, const void* input, void* o
     UNISONO_TRY(vector_.post(call_.combine, cut(call_), own, giving()));
   }
   repeats_ = call_.asks && leads_ && vector_.queries();
-  if (repeats_) back_off_.restart(base::now_ns());
+  back_off_.restart();  // it begins when the host's last rank has come and asked
   return base::success();
 }
 
@@ -81,8 +81,9 @@ base::Result<bool> NicReduction::poll() {
 }
 
 std::int64_t NicReduction::question_in_ns(std::int64_t now_ns) const {
-  if (!repeats_ || !is_host_complete()) return std::numeric_limits<std::int64_t>::max();
-  return std::max<std::int64_t>(back_off_.due_ns() - now_ns, 0);
+  const std::int64_t due_ns = back_off_.due_ns();
+  if (due_ns == std::numeric_limits<std::int64_t>::max()) return due_ns;
+  return std::max<std::int64_t>(due_ns - now_ns, 0);
 }
 
 Status NicReduction::take() {
@@ -105,13 +106,16 @@ std::string NicReduction::describe() const {
   if (!is_host_complete()) return text + "waits for other ranks of this host";
   std::set<int> below;
   std::set<int> above;
+  bool is_unasked = false;
   for (std::size_t tree = 0; tree < ports_.nodes().size(); ++tree) {
     const nic::Node& node = ports_.nodes()[tree];
     if ((vector_.lacking() >> tree & 1) == 0) continue;
     const bool given = (vector_.given() >> tree & 1) != 0;
     if (given && node.down_source >= 0) above.insert(node.down_source);
     if (!given) below.insert(node.children.begin(), node.children.end());
+    is_unasked |= !given && node.children.empty();
   }
+  if (is_unasked && below.empty()) return text + "waits for the root's question";
   if (below.empty() && above.empty()) return text + "has its result";
   text += "lacks";
   if (!below.empty()) text += fmt::format(" a contribution of hosts {}", fmt::join(below, " "));

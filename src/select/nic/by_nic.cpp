@@ -80,10 +80,12 @@ bool is_asking(const algorithm::Algorithm& row) {
 
 }  // namespace
 
-bool nic_asks(const schedule::Shape& shape, const Circumstances& now, const Choice& choice) {
-  if (shape.collective != Collective::barrier) return false;
+bool nic_asks(const schedule::Shape& shape, const Circumstances& now, const Choice& choice,
+              const Ruling& ruling) {
+  if (shape.collective != Collective::barrier || !now.nic_multicasts) return false;
   if (choice.origin == Origin::override_) return is_asking(*choice.algorithm);
-  return now.multicast && barrier_prices(shape.hosts, now).asks();
+  const auto is_out = [](const OverrideRule* rule) { return is_asking(*rule->algorithm); };
+  return std::ranges::none_of(ruling.never, is_out) && barrier_prices(shape.hosts, now).asks();
 }
 
 NicShape nic_shape_of(const schedule::Shape& shape, const Circumstances& now) {

@@ -14,6 +14,7 @@ namespace unisono::select {
 
 struct Circumstances;
 struct Choice;
+struct Ruling;
 
 // A collective as the NIC path sees it. The type does not matter if nothing is combined: elements
 // are then bytes.
@@ -32,10 +33,10 @@ struct NicShape {
 // The shape has several hosts; a reduction has a built-in type and operator.
 NicShape nic_shape_of(const schedule::Shape& shape, const Circumstances& circumstances);
 
-// Whether a barrier that goes by the NIC path asks (barrier/test-and-set), because the user wants
-// that or its price is lower. `choice`: as below.
+// Whether a barrier that goes by the NIC path asks (barrier/test-and-set). It does where hosts
+// multicast, if the user wants that, or if it is cheaper and not forbidden. `choice`: as below.
 bool nic_asks(const schedule::Shape& shape, const Circumstances& circumstances,
-              const Choice& choice);
+              const Choice& choice, const Ruling& ruling);
 
 // Whether an allgather goes by the tree, as a vector with a block of each rank. Short blocks do
 // where hosts have several ranks, and all blocks of more than UNISONO_NIC_RANKS_MAX hosts.

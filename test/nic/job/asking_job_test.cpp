@@ -12,8 +12,10 @@
 #include <cstdint>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "base/check.hpp"
 #include "base/clock.hpp"
 #include "base/prng.hpp"
 #include "engine/nic/nic_patience.hpp"
@@ -24,22 +26,46 @@ namespace unisono::harness::asking_job_test {
 namespace {
 
 constexpr int kMostRanks = 8;
+// Before that a root has asked as often as a test wants, unless it never will.
+constexpr std::int64_t kLongest = 60 * base::kSecond;
 
-// Memory of all processes that are forked later: how many ranks have come to each barrier.
+// Memory of all processes that are forked later: how many ranks have come to each barrier, and
+// whether one has given up.
 class SharedCounts {
  public:
   explicit SharedCounts(std::size_t count)
-      : bytes_(count * sizeof(std::atomic<int>)),
-        counts_(static_cast<std::atomic<int>*>(
-            mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0))) {}
+      : bytes_((count + 1) * sizeof(std::atomic<int>)),
+        memory_(mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)),
+        counts_(static_cast<std::atomic<int>*>(memory_)) {
+    UNISONO_CHECK(memory_ != MAP_FAILED, "no memory for the counts of a test");
+  }
   SharedCounts(const SharedCounts&) = delete;
   SharedCounts& operator=(const SharedCounts&) = delete;
-  ~SharedCounts() { munmap(counts_, bytes_); }
-  std::atomic<int>& operator[](std::size_t i) const { return counts_[i]; }
+  ~SharedCounts() { munmap(memory_, bytes_); }
+  std::atomic<int>& has_failed() const { return counts_[0]; }
+  std::atomic<int>& operator[](std::size_t i) const { return counts_[i + 1]; }
 
  private:
   std::size_t bytes_;
+  void* memory_;
   std::atomic<int>* counts_;
+};
+
+// Other ranks would wait for the turn of one that has given up.
+class Turns {
+ public:
+  explicit Turns(const SharedCounts& come) : come_(come) {}
+  ~Turns() {
+    if (testing::Test::HasFailure()) come_.has_failed() = 1;
+  }
+  Turns(const Turns&) = delete;
+  Turns& operator=(const Turns&) = delete;
+  void await(std::size_t barrier, int own) const {
+    while (come_[barrier] < own && come_.has_failed() == 0) std::this_thread::yield();
+  }
+
+ private:
+  const SharedCounts& come_;
 };
 
 // Questions that a root asks which waits for so long: one when it comes, and those by back-off.
@@ -71,6 +97,7 @@ class NicAskingJob : public NicJob {
     const SharedCounts come(static_cast<std::size_t>(barriers));
     auto processes = start_job(
         [&come, barriers](const NicRank& self) {
+          const Turns turns(come);
           base::Prng together(11);
           for (std::size_t i = 0; std::cmp_less(i, barriers); ++i) {
             std::array<int, kMostRanks> turn = {};
@@ -82,7 +109,7 @@ class NicAskingJob : public NicJob {
                         turn[together.below(static_cast<std::uint64_t>(last) + 1)]);
             }
             const int own = turn[static_cast<std::size_t>(self.rank)];
-            while (come[i] < own) std::this_thread::yield();
+            turns.await(i, own);
             ++come[i];
             ASSERT_TRUE(succeeded(unisono_barrier(self.world)));
             ASSERT_EQ(come[i], self.ranks) << "a rank left early";
@@ -149,7 +176,9 @@ TEST_F(NicAskingJob, QuestionsAreFewHoweverLateARankIs) {
     const std::uint64_t before = questions();
     const std::uint64_t sent_before = sent_up();
     for (const int rank : {0, 1, 2}) processes[static_cast<std::size_t>(rank)].line().say("go");
-    while (questions() - before < wanted) std::this_thread::yield();
+    const std::int64_t end_ns = base::now_ns() + kLongest;
+    while (questions() - before < wanted && base::now_ns() < end_ns) std::this_thread::yield();
+    EXPECT_GE(questions() - before, wanted) << "the root has stopped to ask";
     processes[kLate].line().say("go");
     std::int64_t waited_ns = 0;
     for (const HostProcess& rank : processes) {

@@ -8,12 +8,13 @@
 #include <sys/resource.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdint>
 #include <fstream>
 #include <limits>
 #include <sstream>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/clock.hpp"
@@ -126,6 +127,7 @@ class Sleeper {
   }
   std::int64_t wake_ups() const { return wake_ups_; }
   bool is_still() const { return seen_ns_ - still_since_ns_ >= kStillNs; }
+  bool has_ended() const { return has_ended_; }
 
  private:
   // Whether it sleeps.
@@ -133,13 +135,18 @@ class Sleeper {
     std::ifstream file(path_);
     std::string line;
     bool sleeps = false;
+    has_ended_ = !file;
     while (std::getline(file, line)) {
-      if (line.rfind("State:", 0) == 0) sleeps = line.find('S', 6) != std::string::npos;
+      if (line.rfind("State:", 0) == 0) {
+        sleeps = line.find('S', 6) != std::string::npos;
+        has_ended_ |= line.find('Z', 6) != std::string::npos;
+      }
       if (line.rfind("voluntary_ctxt_switches:", 0) == 0) wake_ups_ = value_at(line, 1);
     }
     return sleeps;
   }
   std::string path_;
+  bool has_ended_ = false;
   std::int64_t wake_ups_ = -1;
   std::int64_t seen_ns_ = 0;
   std::int64_t still_since_ns_ = 0;
@@ -208,7 +215,10 @@ class NicWakeUps : public NicJob {
     least.sent = std::min(least.sent, other.sent);
   }
   static void make_one_call(const std::vector<HostProcess>& ranks, std::vector<Cost>& least) {
-    come_in_turn(ranks);
+    if (!come_in_turn(ranks)) {
+      ADD_FAILURE() << "a rank has failed";
+      return;
+    }
     for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
       std::istringstream line(ranks[rank].line().hear());
       Cost cost;
@@ -218,25 +228,26 @@ class NicWakeUps : public NicJob {
     }
   }
 
-  // Each rank comes when rank 0 sleeps, and the one before it waits as well.
-  static void come_in_turn(const std::vector<HostProcess>& ranks) {
+  // Each rank comes when rank 0 sleeps, and the one before it waits as well. False: one has ended.
+  static bool come_in_turn(const std::vector<HostProcess>& ranks) {
     std::vector<Sleeper> waiting;
     for (const HostProcess& rank : ranks) {
       rank.line().say("go");
       const std::string said = rank.line().hear();
-      if (&rank == &ranks.back() || said.empty()) return;
+      if (said.empty()) return false;
+      if (&rank == &ranks.back()) break;
       waiting.emplace_back(nic::test::child_of(rank.pid()));
+      Sleeper& first = waiting.front();
+      Sleeper& own = waiting.back();
       const std::int64_t before = std::stoll(said);
-      while (waiting.back().wake_ups() <= before) {
-        waiting.back().look();
-        waiting.front().look();
-        std::this_thread::yield();
-      }
-      while (!waiting.front().is_still()) {
-        waiting.front().look();
+      while (own.wake_ups() <= before || !first.is_still()) {
+        if (own.has_ended() || first.has_ended()) return false;
+        own.look();
+        first.look();
         std::this_thread::yield();
       }
     }
+    return true;
   }
 };
 

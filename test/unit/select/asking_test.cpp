@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <string>
+#include <vector>
 
 #include "model/default_machine.hpp"
 #include "select/nic/by_nic.hpp"
@@ -45,17 +46,19 @@ TEST(NicBarrier, AsksWhereDoorbellPacketsOfManyHostsShareProcessors) {
 struct Wanted {
   std::string algorithm;  // UNISONO_ALGORITHM
   bool multicasts = true;
+  int ranks = 16;
+  topology::HostMap hosts = topology::HostMap::apart(16);
   model::Machine machine = model::default_machine();
 };
 
 Choice choice_of(const Wanted& wanted) {
   schedule::Shape shape;
   shape.collective = schedule::Collective::barrier;
-  shape.ranks = 16;
-  shape.hosts = topology::HostMap::apart(16);
+  shape.ranks = wanted.ranks;
+  shape.hosts = wanted.hosts;
   Circumstances now;
   now.shared_cores = 2;
-  now.multicast = wanted.multicasts;
+  now.nic_multicasts = wanted.multicasts;
   now.nic = nic::Preferences{};
   now.machine = &wanted.machine;
   if (wanted.algorithm.empty()) return choose(shape, now);
@@ -82,8 +85,19 @@ TEST(NicBarrier, AsksOnAMachineWhereThatIsCheaper) {
     for (auto& each : path.start_up) each.value.number *= 4;
   }
   EXPECT_TRUE(choice_of(wanted).nic_asks);
+  wanted.algorithm = "barrier:^test-and-set";
+  EXPECT_FALSE(choice_of(wanted).nic_asks) << "the user does not want it";
+  EXPECT_EQ(choice_of(wanted).engine, EngineKind::nic);
+  wanted.algorithm.clear();
+  wanted.ranks = 32;
+  std::vector<int> host_of;
+  for (int rank = 0; rank < 32; ++rank) host_of.push_back(rank / 2);
+  wanted.hosts = topology::HostMap::of_labels(host_of);
+  EXPECT_TRUE(choice_of(wanted).nic_asks) << "two ranks on each host";
   wanted.multicasts = false;
   EXPECT_FALSE(choice_of(wanted).nic_asks) << "questions go by multicast";
+  wanted.algorithm = "barrier:test-and-set";
+  EXPECT_FALSE(choice_of(wanted).nic_asks);
 }
 
 }  // namespace
