@@ -242,9 +242,7 @@ std::string text_of(const Explanation& explanation, const plan::Call& call, cons
     out += fmt::format(
         "  a barrier there: {}; {:.2f} us if ranks tell the root, {:.2f} us if it asks "
         "({})\n",
-        !explanation.by_nic    ? "not by it"
-        : explanation.nic_asks ? "the root asks"
-                               : "ranks tell the root",
+        explanation.nic_asks ? "the root asks" : "ranks tell the root",
         explanation.nic_barrier->telling_ns / 1000, explanation.nic_barrier->asking_ns / 1000,
         select::kAskingBarrier);
   }

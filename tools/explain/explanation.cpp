@@ -220,7 +220,7 @@ base::Result<Explanation> explain(const plan::Call& call, const RanksPlace& plac
   result.why_nic = nic.ok() ? *nic : nic.error().message;
   if (call.collective == schedule::Collective::barrier && place.hosts.given()) {
     result.nic_barrier = select::barrier_prices(place.hosts, now);
-    result.nic_asks = result.by_nic && select::nic_asks(shape, now, result.choice, ruling);
+    result.nic_asks = select::nic_asks(shape, now, result.choice, ruling);
   }
   return result;
 }
