@@ -133,7 +133,8 @@ void refuse_each(const std::vector<int>& hosts, const Body& prepare, const Body&
       Communicators derived;
       // Only the first rank of a host asks for memory that all need: the victim has a start. It
       // begins when the victim's thread has got a core.
-      std::atomic<std::int64_t> start_ends_ns = std::numeric_limits<std::int64_t>::max();
+      std::atomic<std::int64_t> start_ends_ns =
+          ranks.at(victim).is_dead ? 0 : std::numeric_limits<std::int64_t>::max();
       errors = run_on_all(ranks, derived, [&](RankThread& self, auto& own) {
         if (self.rank == victim) start_ends_ns = base::now_ns() + 50 * base::kMillisecond;
         while (self.rank != victim && !refusal.was_met() && base::now_ns() < start_ends_ns) {
