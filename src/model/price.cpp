@@ -2,7 +2,6 @@
 #include "model/price.hpp"
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 #include <vector>
 
@@ -18,7 +17,6 @@ using schedule::Schedule;
 using schedule::SlotId;
 using schedule::Target;
 
-constexpr double kAnyPrice = std::numeric_limits<double>::infinity();
 // Calls in a row until each rank is as far behind the one it waits for as it remains; and so many
 // more are measured.
 constexpr int kCallsBefore = 2, kCallsInRow = 2;

@@ -38,6 +38,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -46,6 +47,9 @@
 #include "schedule/schedule.hpp"
 
 namespace unisono::model {
+
+// A bound that every price is below, in nanoseconds.
+inline constexpr double kAnyPrice = std::numeric_limits<double>::infinity();
 
 struct Price {
   double ns = 0;

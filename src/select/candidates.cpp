@@ -224,9 +224,6 @@ std::vector<Priced> cheapest_of_uniform(const Algorithm& row, const Shape& shape
   for (Priced& each : found) each.parameters = for_all(each.parameters, row, few.ranks, shape);
   if (are_alike) {
     std::erase_if(found, [&](Priced& each) {
-      if (pricing.book->costs_at_least(bounds.all_ns, row, each.parameters, shape, pricing)) {
-        return true;
-      }
       const auto ns = pricing.book->ns_below(bounds.all_ns, row, each.parameters, shape, pricing);
       if (ns) each.price.ns = *ns;
       return !ns;

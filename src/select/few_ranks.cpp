@@ -84,8 +84,8 @@ std::optional<Fews> fews_of(const Algorithm& row, const Parameters& parameters, 
 // The prices with few ranks, by which that of more is extrapolated.
 class Extrapolation {
  public:
-  // `cores`: of so many ranks. nullopt if the price of the most of them is above so many ns: then
-  // what is extrapolated is, too.
+  // `cores`: of so many ranks. nullopt if the price of the most of them is above `most_ns`. The
+  // extrapolated price is above it then, too.
   static std::optional<Extrapolation> of(const Algorithm& row, const Fews& fews, int ranks,
                                          Pricing pricing, double most_ns,
                                          const std::function<int(int)>& cores) {

@@ -4,7 +4,6 @@
 // from them. Pure; any thread.
 #pragma once
 
-#include <limits>
 #include <optional>
 
 #include "algorithm/algorithm.hpp"
@@ -47,6 +46,6 @@ algorithm::Parameters for_all(const algorithm::Parameters& parameters,
 std::optional<double> extrapolated_ns(const algorithm::Algorithm& row,
                                       const algorithm::Parameters& parameters,
                                       const schedule::Shape& shape, const Pricing& pricing,
-                                      double most_ns = std::numeric_limits<double>::infinity());
+                                      double most_ns = kAnyPrice);
 
 }  // namespace unisono::select

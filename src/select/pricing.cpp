@@ -110,8 +110,8 @@ Shape segment_of(Shape shape, std::int64_t segments) {
 
 bool are_uniform(const Shape& shape) { return !shape.hosts.given() || shape.hosts.are_alone(); }
 
-// Its buffer has the caller's data, scratch and a slot for each
-// other rank at most, and of blocks not many times all.
+// A receive buffer holds the caller's data, scratch and a slot for each other rank at most. With
+// blocks, it holds not many times all of them.
 bool may_need_segments(const Shape& shape, const Pricing& pricing) {
   if (pricing.window_bytes <= 0) return false;
   const std::int64_t times =

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <limits>
 #include <span>
 #include <vector>
 
@@ -19,7 +18,7 @@ namespace unisono::select {
 struct Circumstances;
 class PriceBook;
 
-inline constexpr double kAnyPrice = std::numeric_limits<double>::infinity();
+using model::kAnyPrice;
 // A set of schedules with more steps is not priced, or only estimated for a choice if few ranks
 // stand for it. Where ranks are alike, that is one schedule.
 inline constexpr std::int64_t kMostSteps = 200'000;

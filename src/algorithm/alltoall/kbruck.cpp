@@ -12,9 +12,8 @@
 // Blocks go from the slots in which they came into the next message and, in the end, to their
 // places. In place, the output is written once all is sent. Source: Bruck, Ho, Kipnis, Upfal and
 // Weathersby, IEEE TPDS 8(11), 1997, section 3.
-#include <vector>
-
 #include <algorithm>
+#include <vector>
 
 #include "algorithm/algorithm.hpp"
 #include "algorithm/block_run.hpp"

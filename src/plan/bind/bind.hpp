@@ -69,8 +69,8 @@ WindowNeed window_need(std::span<const schedule::Schedule> set, const BindOption
 // ranks. The set has to fit the geometry (window_need).
 std::vector<Program> bind_schedules(std::span<const schedule::Schedule> set, int rank,
                                     const BindOptions& options);
-// The same by a layout of that set, whose geometry counts. It was made with such options, or with
-// others that differ in the geometry and in what is referred to.
+// The same by a layout of that set. Its geometry counts, not that of the options. It was made with
+// equal options otherwise, except that references do not matter to it.
 class WindowLayout;
 std::vector<Program> bind_schedules(std::span<const schedule::Schedule> set, int rank,
                                     const BindOptions& options, const WindowLayout& layout);

@@ -14,6 +14,7 @@
 #include "schedule/cost.hpp"
 #include "select/override.hpp"
 #include "select/select.hpp"
+#include "unit/select/shapes.hpp"
 
 namespace unisono::select::candidates_test {
 namespace {
@@ -21,14 +22,10 @@ namespace {
 using algorithm::Parameters;
 using schedule::Collective;
 using schedule::Shape;
+using test::circumstances;
+using test::shape_of;
 
 constexpr model::Work kSum{.type = arith::Type::float64, .op = arith::Operator::sum};
-
-Shape shape_of(Collective collective, int ranks, std::int64_t count) {
-  return {.collective = collective,
-          .ranks = ranks,
-          .count = collective == Collective::barrier ? 0 : count};
-}
 
 std::vector<Priced> priced(const Shape& shape, const model::Machine& machine) {
   auto all = price_candidates(shape, {.machine = &machine, .work = kSum});
@@ -152,17 +149,6 @@ TEST(PriceOf, ALongCallIsOfSegmentsThatFitTheBuffers) {
   for (int r = 0; r < 8; ++r) set.push_back(*algorithm::build(chain, eighth, usual, r));
   EXPECT_EQ(price_of(chain, usual, shape, pricing)->ns,
             model::price(set, *pricing.machine, pricing.work, {.segments = 8}).ns);
-}
-
-Circumstances circumstances() {
-  return {.element_bytes = 8,
-          .cores = 4,
-          .multicast = true,
-          .staged_multicast = true,
-          .window_bytes = 128 << 10,
-          .op = arith::Operator::sum,
-          .type = arith::Type::float64,
-          .shared_windows = true};
 }
 
 // Most candidates are left out by what one rank has to do by itself; none of them is the cheapest.

@@ -13,6 +13,7 @@
 #include "select/price_book.hpp"
 #include "select/select.hpp"
 #include "unit/model/shipped.hpp"
+#include "unit/select/shapes.hpp"
 
 namespace unisono::select::same_choice_test {
 namespace {
@@ -20,25 +21,10 @@ namespace {
 using algorithm::Parameters;
 using schedule::Collective;
 using schedule::Shape;
+using test::circumstances;
+using test::shape_of;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-Shape shape_of(Collective collective, int ranks, std::int64_t count) {
-  return {.collective = collective,
-          .ranks = ranks,
-          .count = collective == Collective::barrier ? 0 : count};
-}
-
-Circumstances circumstances() {
-  return {.element_bytes = 8,
-          .cores = 4,
-          .multicast = true,
-          .staged_multicast = true,
-          .window_bytes = 128 << 10,
-          .op = arith::Operator::sum,
-          .type = arith::Type::float64,
-          .shared_windows = true};
-}
 
 // The candidates of a choice share what they have in common, and end early where they are too dear.
 // The choice is that of candidates which are priced by themselves, on any machine.
