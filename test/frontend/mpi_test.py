@@ -269,7 +269,8 @@ class StandardCases(Running):
     def kept_by_the_bare_mpi(self):
         def is_kept(names):
             words = [OPTIONS.standard_cases, ",".join(names)]
-            return mpirun(2, words, drop_in=False).stdout == "fine\n"
+            bare = mpirun(2, words, drop_in=False)
+            return (bare.returncode, bare.stdout) == (0, "fine\n")
         if is_kept(STANDARD_CASES):
             return STANDARD_CASES
         return tuple(name for name in STANDARD_CASES if is_kept([name]))
