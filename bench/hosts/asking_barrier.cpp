@@ -10,7 +10,6 @@
 #include <sys/resource.h>
 #include <time.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -22,6 +21,8 @@
 #include <string>
 #include <unisono/unisono.hpp>
 #include <vector>
+
+#include "options.hpp"
 
 namespace {
 
@@ -157,13 +158,13 @@ void Barriers::report() {
 
 int main(int argc, char** argv) try {
   Options options;
-  CLI::App app("Barriers by signals or by asking, with a late rank.");
-  app.add_flag("--asking", options.asks, "test and set, in place of unisono_barrier");
-  app.add_option("--calls", options.calls)->check(CLI::Range(1, 1'000'000));
-  app.add_option("--late-us", options.late_us)->check(CLI::NonNegativeNumber);
-  app.add_option("--first-pause-us", options.first_pause_us)->check(CLI::PositiveNumber);
-  app.add_option("--most-pause-us", options.most_pause_us)->check(CLI::PositiveNumber);
-  CLI11_PARSE(app, argc, argv);
+  unisono::bench::Options given("Barriers by signals or by asking, with a late rank.");
+  given.flag("--asking", options.asks, "test and set, in place of unisono_barrier");
+  given.number("--calls", options.calls, 1, 1'000'000);
+  given.number("--late-us", options.late_us, 0);
+  given.number("--first-pause-us", options.first_pause_us, 1);
+  given.number("--most-pause-us", options.most_pause_us, 1);
+  given.parse(argc, argv);
   unisono::job job;
   Barriers barriers(job.world(), options);
   barriers.run();

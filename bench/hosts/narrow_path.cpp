@@ -3,7 +3,6 @@
 // prints the time of all of them, from the first one on, in which a narrow path is found.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -12,6 +11,8 @@
 #include <exception>
 #include <stdexcept>
 #include <unisono/unisono.hpp>
+
+#include "options.hpp"
 
 namespace {
 
@@ -32,9 +33,9 @@ void broadcast(unisono::communicator& world, std::int64_t call) {
 
 int main(int argc, char** argv) try {
   std::int64_t calls = 1000;
-  CLI::App app("Broadcasts of one full packet.");
-  app.add_option("--calls", calls)->check(CLI::Range(1, 1'000'000'000));
-  CLI11_PARSE(app, argc, argv);
+  unisono::bench::Options given("Broadcasts of one full packet.");
+  given.number("--calls", calls, 1, 1'000'000'000);
+  given.parse(argc, argv);
   unisono::job job;
   unisono::communicator& world = job.world();
   const auto start = std::chrono::steady_clock::now();

@@ -13,7 +13,6 @@
 // Rank 0 prints microseconds, and ratios of the medians to that of unisono_allgather.
 #include <arpa/inet.h>
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <array>
@@ -29,6 +28,7 @@
 #include "nic/loader/interface.hpp"
 #include "nic/lowering/row.hpp"
 #include "nic/port/allgather_segments.hpp"
+#include "options.hpp"
 #include "unisono/unisono.h"
 
 namespace {
@@ -227,11 +227,11 @@ int main(int count, char** arguments) {
   std::string interface = "eth0";
   std::size_t bytes = 8;
   int operations = 500;
-  CLI::App app{"Time of an allgather: NIC path and library"};
-  app.add_option("--interface", interface);
-  app.add_option("--bytes", bytes, "of a rank's block")->check(CLI::PositiveNumber);
-  app.add_option("--operations", operations)->check(CLI::PositiveNumber);
-  CLI11_PARSE(app, count, arguments);
+  bench::Options given("Time of an allgather: NIC path and library");
+  given.word("--interface", interface);
+  given.number("--bytes", bytes, 1);  // of a rank's block
+  given.number("--operations", operations, 1);
+  given.parse(count, arguments);
   Rank(interface, bytes).run(operations);
   return 0;
 }

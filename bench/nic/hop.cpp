@@ -7,7 +7,6 @@
 //
 //   hop [--repetitions 4000]
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <bit>
@@ -16,6 +15,7 @@
 #include "base/prng.hpp"
 #include "nic/harness/frames.hpp"
 #include "nic/loader/device.hpp"
+#include "options.hpp"
 
 namespace {
 
@@ -189,9 +189,9 @@ void print_programs(const nic::Device& device) {
 
 int main(int count, char** arguments) {
   int repetitions = 4000;
-  CLI::App app{"Cost of a hop in the NIC program"};
-  app.add_option("--repetitions", repetitions)->check(CLI::PositiveNumber);
-  CLI11_PARSE(app, count, arguments);
+  bench::Options given("Cost of a hop in the NIC program");
+  given.number("--repetitions", repetitions, 1);
+  given.parse(count, arguments);
   auto device = nic::load_device({});
   if (!device.ok()) die(device.error().message);
   print_programs(**device);

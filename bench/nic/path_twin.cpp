@@ -24,7 +24,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -44,6 +43,7 @@
 #include "base/clock.hpp"
 #include "base/descriptor.hpp"
 #include "nic/loader/interface.hpp"
+#include "options.hpp"
 #include "unisono/unisono.h"
 
 namespace {
@@ -455,19 +455,19 @@ int main(int count, char** arguments) {
   std::size_t doubles = 0;
   std::size_t integers = 0;
   Pauses pauses;
-  CLI::App app{"Times of whole barriers, reductions, broadcasts and allgathers, call by call"};
-  app.add_option("--path", name)->check(CLI::IsMember({"api", "tcp"}));
-  app.add_option("--collectives", collectives)
-      ->delimiter(',')
-      ->check(CLI::IsMember({"barrier", "allreduce", "reduce", "broadcast", "allgather"}));
-  app.add_option("--operations", operations)->check(CLI::PositiveNumber);
-  app.add_option("--doubles", doubles);
-  app.add_option("--integers", integers);
-  app.add_option("--apart-us", pauses.apart_us);
-  app.add_option("--late-us", pauses.late_us);
   std::size_t at_once = 1;
-  app.add_option("--at-once", at_once)->check(CLI::Range(1, 64));
-  CLI11_PARSE(app, count, arguments);
+  bench::Options given(
+      "Times of whole barriers, reductions, broadcasts and allgathers, call by call");
+  given.word("--path", name, {"api", "tcp"});
+  given.words("--collectives", collectives,
+              {"barrier", "allreduce", "reduce", "broadcast", "allgather"});
+  given.number("--operations", operations, 1);
+  given.number("--doubles", doubles, 0);
+  given.number("--integers", integers, 0);
+  given.number("--apart-us", pauses.apart_us, 0);
+  given.number("--late-us", pauses.late_us, 0);
+  given.number("--at-once", at_once, 1, 64);
+  given.parse(count, arguments);
   if (doubles > 0 && integers > 0) die("either --doubles or --integers");
   if (at_once > 1 && name == "tcp") die("--at-once is for the C API");
   if (doubles + integers > 0 && name == "tcp") die("--doubles and --integers are for the C API");

@@ -20,7 +20,6 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <array>
@@ -42,6 +41,7 @@
 #include "nic/lowering/lower.hpp"
 #include "nic/lowering/row.hpp"
 #include "nic/port/port.hpp"
+#include "options.hpp"
 
 namespace {
 
@@ -415,12 +415,12 @@ int measure(const Options& options) {
 
 int main(int count, char** arguments) {
   Options options;
-  CLI::App app{"Time until the root of a tree has the sum: NIC path, UDP and TCP"};
-  app.add_option("--hosts", options.hosts)->check(CLI::Range(2, kRanksMax));
-  app.add_option("--degree", options.degree)->check(CLI::Range(2, kRanksMax));
-  app.add_option("--words", options.words)->check(CLI::Range(1, UNISONO_NIC_WORDS_MAX));
-  app.add_option("--operations", options.operations)->check(CLI::PositiveNumber);
-  app.add_option("--hogs", options.hogs)->check(CLI::NonNegativeNumber);
-  CLI11_PARSE(app, count, arguments);
+  bench::Options given("Time until the root of a tree has the sum: NIC path, UDP and TCP");
+  given.number("--hosts", options.hosts, 2, kRanksMax);
+  given.number("--degree", options.degree, 2, kRanksMax);
+  given.number("--words", options.words, 1, UNISONO_NIC_WORDS_MAX);
+  given.number("--operations", options.operations, 1);
+  given.number("--hogs", options.hogs, 0);
+  given.parse(count, arguments);
   return measure(options);
 }
