@@ -105,6 +105,15 @@ endfunction()
 # Programs that are built for `./dev test --all` only.
 add_custom_target(slow_tests)
 
+# unisono_only_with_all(TEST PROGRAM [label ...]): the test is slow, and nobody builds its program but
+# for that.
+function(unisono_only_with_all test program)
+  set_tests_properties(${test} PROPERTIES LABELS "${ARGN};slow")
+  set_target_properties(${program} PROPERTIES EXCLUDE_FROM_ALL TRUE)
+  add_dependencies(slow_tests ${program})
+  set_property(GLOBAL APPEND PROPERTY UNISONO_WHOLE_WITH_ALL ${test})
+endfunction()
+
 # unisono_leaves_out(RESULT NAME [label ...]): does a label leave the test out under this sanitizer?
 function(unisono_leaves_out result name)
   set(${result} FALSE PARENT_SCOPE)
@@ -170,16 +179,17 @@ function(unisono_test_harness name)
 endfunction()
 
 # unisono_test(NAME SOURCES file ... [LABELS label ...] [LINK library ...] [COST seconds]
-#              [COMPUTES] [SANITIZED filter])
+#              [COMPUTES] [SANITIZED filter] [SANITIZED_ONLY])
 # One test program with GoogleTest's main, on the library's inner parts. Labels with a meaning: `slow`
 # is for --all, `root` needs it, and `no_asan`, `no_tsan` leave a test out where that sanitizer has
 # nothing to see: the thread sanitizer in a program whose work is done by one thread. Tests with
 # a COST start first, so that no core is idle at the end. Most take longer to compile than their own
 # code runs, so it is optimized little, except what COMPUTES. A long test has a part that says
 # most about memory and threads: SANITIZED, a filter of GoogleTest. Under sanitizers that part is a
-# test, and the whole is slow. NONE: there is no part.
+# test, and the whole is slow. NONE: there is no part. SANITIZED_ONLY: one thread does the same
+# in each build, so that the address sanitizer's has all there is to see; without sanitizers it is slow.
 function(unisono_test name)
-  cmake_parse_arguments(ARG "COMPUTES" "COST;SANITIZED" "SOURCES;LABELS;LINK" ${ARGN})
+  cmake_parse_arguments(ARG "COMPUTES;SANITIZED_ONLY" "COST;SANITIZED" "SOURCES;LABELS;LINK" ${ARGN})
   unisono_leaves_out(left_out ${name} ${ARG_LABELS})
   if(left_out)
     return()
@@ -200,17 +210,14 @@ function(unisono_test name)
   set(tests ${name})
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}")
-  if(UNISONO_SANITIZE AND ARG_SANITIZED)
+  if((NOT UNISONO_SANITIZE AND ARG_SANITIZED_ONLY) OR (UNISONO_SANITIZE AND ARG_SANITIZED STREQUAL NONE))
+    unisono_only_with_all(${name} ${name} ${ARG_LABELS})
+  elseif(UNISONO_SANITIZE AND ARG_SANITIZED)
     set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS};slow")
     set_property(GLOBAL APPEND PROPERTY UNISONO_WHOLE_WITH_ALL ${name})
-    if(ARG_SANITIZED STREQUAL NONE)
-      set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL TRUE)
-      add_dependencies(slow_tests ${name})
-    else()
-      list(APPEND tests ${name}_part)
-      add_test(NAME ${name}_part COMMAND ${name} --gtest_filter=${ARG_SANITIZED})
-      set_tests_properties(${name}_part PROPERTIES LABELS "${ARG_LABELS}")
-    endif()
+    list(APPEND tests ${name}_part)
+    add_test(NAME ${name}_part COMMAND ${name} --gtest_filter=${ARG_SANITIZED})
+    set_tests_properties(${name}_part PROPERTIES LABELS "${ARG_LABELS}")
   endif()
   if(ARG_COST)
     set_tests_properties(${tests} PROPERTIES COST ${ARG_COST})

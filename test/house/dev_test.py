@@ -178,7 +178,7 @@ class Dev(unittest.TestCase):
             path = self.top / "scripts" / name
             path.write_text("#!/bin/sh\n")
             path.chmod(0o755)
-        for preset in ("asan", "tsan"):
+        for preset in ("release", "asan", "tsan"):
             folder = self.top / "build" / preset
             folder.mkdir(parents=True)
             for name in ("left_out.txt", "whole_with_all.txt"):

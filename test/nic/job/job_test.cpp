@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/prng.hpp"
+#include "harness/scale.hpp"
 #include "nic/job/allreduce_bits.hpp"
 #include "nic/job/nic_job.hpp"
 
@@ -265,13 +266,14 @@ TEST_F(NicJob, WhoHasNothingToTakeWaitsForNobody) {
 // Operations that start before, between and after others in the NIC path neither delay them nor are
 // delayed. The same holds for long ones, other communicators, and late ranks.
 TEST_F(NicJob, BothPathsKeepOneOrder) {
+  constexpr int kRounds = harness::kSanitized ? 60 : 300;
   start_daemons();
   auto processes = start_job([](const NicRank& self) {
     base::Prng together(7);
     unisono_comm_t twin = nullptr;
     ASSERT_TRUE(succeeded(unisono_comm_dup(self.world, &twin)));
     constexpr std::int64_t kLong = 20'000;
-    for (int i = 0; i < 300; ++i) {
+    for (int i = 0; i < kRounds; ++i) {
       const std::int64_t value = self.rank + i;
       const std::int64_t sum = 4 * i + 6;
       const std::vector<std::int64_t> vector(kLong, value);
@@ -298,7 +300,7 @@ TEST_F(NicJob, BothPathsKeepOneOrder) {
     leave(self);
   });
   expect_all_clean(processes);
-  EXPECT_GT(operations(), 700U);
+  EXPECT_GT(operations(), 7U * kRounds / 3);
 }
 
 // Each rank is the last in one barrier. All others sleep then, and are stopped in their sleep. So

@@ -96,7 +96,9 @@ void reduce_rounds(const ThreadRank& self, Reduces how, std::int64_t count, bool
 class SharedBuffers : public testing::TestWithParam<Reduces> {};
 
 TEST_P(SharedBuffers, GiveTheSameResultsWhoeverPassesThem) {
-  for (const int ranks : {1, 2, 3, 4, 5, 8}) {
+  const std::vector<int> numbers =
+      kThreadSanitizer ? std::vector{2, 3, 5} : std::vector{1, 2, 3, 4, 5, 8};
+  for (const int ranks : numbers) {
     run_threads(ranks, [](ThreadRank& self) {
       const unsigned all = (1U << self.ranks) - 1;
       for (const unsigned sharing : {all, 0U, 1U, 0b10U, 0b0101'0101U, 0b1010'1010U}) {
