@@ -11,6 +11,8 @@ namespace {
 
 // A rank can wait for one descriptor beside its own; for others it looks so often.
 constexpr std::int64_t kManyDescriptorsNs = base::kMillisecond;
+// How long it sleeps at most while it progresses other communicators as well.
+constexpr std::int64_t kCarriedNs = 10 * base::kMillisecond;
 
 // From here on the operations are seen to wait.
 void note_waits(const OperationQueue& queue, std::int64_t now_ns) {
@@ -71,7 +73,7 @@ bool CommunicatorWait::sleep() {
   return woken && !is_in_nic;
 }
 
-bool CommunicatorWait::sleep_once(const engine::SleepTarget& target) {
+bool CommunicatorWait::sleep_once(engine::SleepTarget target) {
   const auto is_credit_blocked = [](const Communicator* c) { return c->queue_.credit_blocked(); };
   const bool credit = std::ranges::any_of(communicators_, is_credit_blocked);
   if (credit) change_credit_sleepers(true);
@@ -84,6 +86,8 @@ bool CommunicatorWait::sleep_once(const engine::SleepTarget& target) {
       // It went on to where it waits for credit, which was not announced.
       woken |= c->queue_.credit_blocked() && !credit;
     }
+    // Messages for these wake the rank. Results in the NIC path and lost packets do not.
+    if (carry_others()) target.limit_ns = std::min(target.limit_ns, kCarriedNs);
     if (!woken) {
       const std::int64_t now = base::now_ns();
       for (const Communicator* c : communicators_) note_waits(c->queue_, now);

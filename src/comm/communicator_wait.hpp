@@ -26,6 +26,7 @@ class CommunicatorWait {
     const auto turn = [&] {
       for (Communicator* c : communicators_) c->advance();
       if (over()) return true;
+      carry_others();
       for (Communicator* c : communicators_) c->watchdog_.examine(false);
       if (job_.carry_on && ++turns_ % wait::CarryOn::kTurns == 0) job_.carry_on();
       return over();
@@ -36,8 +37,10 @@ class CommunicatorWait {
 
  private:
   bool sleeps_at_once() const;
+  // This rank's other communicators that no other thread progresses now; true if there are any.
+  bool carry_others() { return job_.agent() != nullptr && job_.agent()->carry_in_wait(); }
   bool sleep();
-  bool sleep_once(const engine::SleepTarget& target);
+  bool sleep_once(engine::SleepTarget target);
   engine::SleepTarget prepare_operations();
   void limit_sleep_by_carry_on(engine::SleepTarget& target);
   void change_credit_sleepers(bool are_asleep);

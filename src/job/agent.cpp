@@ -45,15 +45,18 @@ base::Status Agent::start() {
   return base::success();
 }
 
-bool Agent::lend(Carried& carried, When when) {
+bool Agent::lend(Carried& carried, When when, By by) {
   const bool at_once = when != When::later;
   bool wake = false;
   {
     const std::lock_guard lock(mutex_);
-    operations_.push_back(&carried);
+    operations_.push_back({&carried, by});
+    lent_.store(static_cast<int>(operations_.size()), std::memory_order_relaxed);
+    if (by != By::any || !has_thread()) return true;
     // Handles events that came before the agent could know of the communicator.
     if (when != When::now && !carry_one(carried)) {
       operations_.pop_back();
+      lent_.store(static_cast<int>(operations_.size()), std::memory_order_relaxed);
       return false;
     }
     at_once_ |= at_once;
@@ -63,7 +66,7 @@ bool Agent::lend(Carried& carried, When when) {
   if (thread_.joinable()) {
     if (wake) changed_.notify_one();
     if (when == When::now) doorbells_.wake(rank_);  // it may sleep there for another one
-  } else if (at_once) {
+  } else if (at_once && network_ != nullptr) {
     network_->agent().hand_over(when == When::now);
   }
   return true;
@@ -79,20 +82,40 @@ bool Agent::carry_one(Carried& carried) {
 
 void Agent::take_back(Carried& carried) {
   const std::lock_guard lock(mutex_);
-  std::erase(operations_, &carried);
-  looked_ns_ = base::now_ns();
+  std::erase_if(operations_, [&carried](const Lent& lent) { return lent.carried == &carried; });
+  lent_.store(static_cast<int>(operations_.size()), std::memory_order_relaxed);
+  if (has_thread()) looked_ns_ = base::now_ns();
 }
 
 bool Agent::carry() {
   const std::lock_guard lock(mutex_);
   bool any = false;
-  for (Carried* carried : operations_) any |= carry_one(*carried);
+  for (const Lent& lent : operations_) {
+    if (lent.by == By::any) any |= carry_one(*lent.carried);
+  }
   return any;
+}
+
+// The thread that has the lock is carrying, too.
+bool Agent::carry_what_rests() {
+  if (is_carrying) return false;
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock.owns_lock()) return true;
+  bool any = false;
+  for (const Lent& lent : operations_) {
+    if (lent.by == By::application || !thread_.joinable()) any |= carry_one(*lent.carried);
+  }
+  return any;
+}
+
+// With the lock: whether there is nothing for its thread.
+bool Agent::is_idle() const {
+  return std::ranges::none_of(operations_, [](const Lent& lent) { return lent.by == By::any; });
 }
 
 void Agent::rest(std::unique_lock<std::mutex>& lock) {
   rests_ = true;
-  changed_.wait(lock, [this] { return stop_ || !operations_.empty(); });
+  changed_.wait(lock, [this] { return stop_ || !is_idle(); });
   rests_ = false;
 }
 
@@ -104,12 +127,12 @@ void Agent::run() {
       if (!at_once_ && wait_ns > 0) {
         changed_.wait_for(lock, std::chrono::nanoseconds(wait_ns),
                           [this] { return stop_ || at_once_; });
-      } else if (operations_.empty()) {
+      } else if (is_idle()) {
         rest(lock);
       }
       if (stop_) return;
       at_once_ = false;
-      if (operations_.empty()) continue;
+      if (is_idle()) continue;
     }
     const std::uint32_t announced = doorbells_.announce(rank_);
     const bool more = carry();

@@ -3,8 +3,10 @@
 // A communicator is lent to it when an operation was started and not finished at once. The
 // application's next call on it takes it back, so the two never touch it at the same time. The
 // agent sleeps unless there is an event. In jobs of several hosts with one rank on each, the
-// network's thread does its work. Elsewhere it has a thread of its own, which sleeps on the rank's
-// doorbell. Any thread.
+// network's thread does its work, but rests while a thread of the rank waits. Elsewhere it has a
+// thread of its own, which sleeps on the rank's doorbell, or none. What no thread does then, the
+// rank's threads do while they wait for another communicator: the members of the one that is lent
+// may have to be done with it before they come to the other. Any thread.
 #pragma once
 
 #include <atomic>
@@ -31,7 +33,8 @@ class Carried {
 
 class Agent {
  public:
-  // The agent of that rank. `network`: null in a job of one host. All outlive it.
+  // The agent of that rank. `network`: whose thread does its work if it has none of its own; null:
+  // none does. All outlive it.
   Agent(int rank, wait::Doorbells& doorbells, RankWatch& watch, network::Network* network)
       : rank_(rank), doorbells_(doorbells), watch_(watch), network_(network) {}
   ~Agent();
@@ -47,18 +50,31 @@ class Agent {
   // communicator back, as it may be polling. at_once: when more has come. now: there is an
   // operation to begin.
   enum class When : std::uint8_t { later, at_once, now };
-  // The communicator has operations to progress; false if they ended during the call.
-  bool lend(Carried& carried, When when);
+  // The threads that may progress a communicator: the application's own ones call its operators.
+  enum class By : std::uint8_t { any, application };
+  // Whether a thread progresses what is lent while the rank computes.
+  bool has_thread() const { return thread_.joinable() || network_ != nullptr; }
+  // The communicator has operations to progress; false if they ended during the call. `now` is for
+  // an agent that has a thread.
+  bool lend(Carried& carried, When when, By by);
   // Waits until the agent does not use it any more.
   void take_back(Carried& carried);
 
   // Progresses the lent communicators; true if there are any. For the agent's threads.
   bool carry();
+  // The same for those that no thread progresses while this one waits.
+  bool carry_in_wait() { return lent_.load(std::memory_order_relaxed) > 0 && carry_what_rests(); }
   // Whether the calling thread is carrying.
   static bool is_self();
 
  private:
+  struct Lent {
+    Carried* carried;
+    By by;
+  };
   static bool carry_one(Carried& carried);
+  bool carry_what_rests();
+  bool is_idle() const;
   void run();
   void rest(std::unique_lock<std::mutex>& lock);
 
@@ -68,7 +84,8 @@ class Agent {
   network::Network* const network_;
   std::mutex mutex_;  // held while communicators are carried
   std::condition_variable changed_;
-  std::vector<Carried*> operations_;
+  std::vector<Lent> operations_;
+  std::atomic<int> lent_ = 0;   // how many
   std::int64_t looked_ns_ = 0;  // when the application last took something back
   bool at_once_ = false;
   bool rests_ = false;  // until it is notified that something was lent

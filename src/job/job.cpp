@@ -155,15 +155,17 @@ base::Status Job::start_agent() {
   const bool pays = network_ != nullptr || cores_.suffice_for_agents();
   const bool wanted =
       ranks_.count() > 1 && (wish == base::Toggle::on || (wish == base::Toggle::automatic && pays));
+  // Without a thread, what is lent to it goes on while the rank waits.
+  if (ranks_.count() > 1) {
+    agent_ = std::make_unique<Agent>(ranks_.own(), doorbells_, watch_,
+                                     wanted ? network_.get() : nullptr);
+  }
   if (!wanted && network_ == nullptr) return base::success();
   // Threads that start here inherit the core, whichever thread is the agent.
   const std::optional<int> core = cores_.place_of_agent();
   const topology::WithCore place(core);
   log_place_of_agent(place.added() ? core : std::nullopt, ranks_.is_first_here());
-  if (wanted) {
-    agent_ = std::make_unique<Agent>(ranks_.own(), doorbells_, watch_, network_.get());
-    if (hosts().count_here() > 1) UNISONO_TRY(agent_->start());
-  }
+  if (wanted && hosts().count_here() > 1) UNISONO_TRY(agent_->start());
   return network_ == nullptr ? base::success() : start_network_thread();
 }
 
@@ -171,7 +173,7 @@ base::Status Job::start_network_thread() {
   const auto heard = [this](bool came) {
     if (cores_.wait_policy().short_slices != wait::ShortSlices::never) wait::ask_for_short_slices();
     if (came) losses_.take_updates();
-    const bool awaits = agent_ != nullptr && agent_->carry();
+    const bool awaits = agent_ != nullptr && agent_->has_thread() && agent_->carry();
     if (came) doorbells_.wake(ranks_.own());
     watch_.look(base::now_ns());
     return awaits;

@@ -17,6 +17,7 @@
 #include "base/clock.hpp"
 #include "base/descriptor.hpp"
 #include "harness/all_results.hpp"
+#include "harness/elsewhere.hpp"
 #include "harness/own_stderr.hpp"
 #include "harness/scale.hpp"
 #include "harness/unattended.hpp"
@@ -532,6 +533,31 @@ TEST_F(HostsJob, OperationsOfSingleRanksEndThoughNoneCalls) {
     EXPECT_TRUE(succeeded(unisono_finalize(world)));
   });
   expect_all_clean(processes);
+}
+
+TEST_F(HostsJob, RanksGoOnWhileTheyWaitForAnotherCommunicator) {
+  for (const char* const agent : {"auto", "off"}) {
+    SCOPED_TRACE(agent);
+    const Environment environment = {{"UNISONO_AGENT", agent}, {"UNISONO_TIMEOUT", "60s"}};
+    auto processes = start_job(
+        hosts_,
+        [](const HostRank& self) {
+          ASSERT_NO_FATAL_FAILURE(check_waits_elsewhere(self));
+          leave(self);
+        },
+        environment);
+    expect_all_clean(processes);
+    for (const int ranks : {2, kHosts}) {
+      auto singles =
+          start_one_each(hosts_, ranks, environment, [ranks](int rank, const Line& line) {
+            unisono_comm_t world = nullptr;
+            ASSERT_TRUE(succeeded(unisono_init(&world)));
+            ASSERT_NO_FATAL_FAILURE(check_waits_elsewhere(HostRank{rank, ranks, world, line}));
+            EXPECT_TRUE(succeeded(unisono_finalize(world)));
+          });
+      expect_all_clean(singles);
+    }
+  }
 }
 
 constexpr const char* kBadNetwork = "loss=10%,duplicates=5%,reorder=5%";

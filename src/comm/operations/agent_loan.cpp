@@ -11,13 +11,14 @@ namespace unisono::comm {
 bool AgentLoan::lend_when(job::Agent::When when) {
   job::Agent* const agent = members_.job().agent();
   if (is_lent_ || queue_.active().empty() || agent == nullptr) return is_lent_;
-  // A user's operator is called by the application's threads only.
   const auto calls_user = [](const Pending* pending) {
     return pending->operation.plan->op >= plan::kFirstUserNumber;
   };
-  if (std::ranges::any_of(queue_.active(), calls_user)) return false;
+  const bool is_users = std::ranges::any_of(queue_.active(), calls_user);
+  if (when == job::Agent::When::now && (is_users || !agent->has_thread())) return false;
   is_lent_ = true;
-  if (!agent->lend(*this, when)) end();
+  const job::Agent::By by = is_users ? job::Agent::By::application : job::Agent::By::any;
+  if (!agent->lend(*this, when, by)) end();
   return is_lent_;
 }
 

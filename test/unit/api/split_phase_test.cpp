@@ -2,15 +2,18 @@
 // Started operations: several at once, completed in any order by test, wait, wait_any and wait_all,
 // mixed with blocking ones, cancelled, left behind, and over two communicators by two threads.
 #include <gtest/gtest.h>
+#include <stdlib.h>
 
 #include <algorithm>
 #include <barrier>
 #include <numeric>
+#include <string>
 #include <thread>
 #include <vector>
 
 #include "base/prng.hpp"
 #include "harness/elements.hpp"
+#include "harness/elsewhere.hpp"
 #include "harness/outcome.hpp"
 #include "harness/threads.hpp"
 #include "unisono/unisono.h"
@@ -536,6 +539,23 @@ TEST(SplitPhase, ARankThatLeavesFailsWhatWaitsForIt) {
     for (const unisono_request_t request : batch.requests) EXPECT_EQ(request, nullptr);
     self.finalize();
   });
+}
+
+// Without a thread that progresses operations, and with one.
+TEST(SplitPhase, GoesOnWhileTheRankWaitsForAnotherCommunicator) {
+  for (const char* const engine : {"inline", "helping"}) {
+    for (const char* const agent : {"off", "on"}) {
+      SCOPED_TRACE(std::string(engine) + ", agent " + agent);
+      setenv("UNISONO_ENGINE", engine, 1);
+      setenv("UNISONO_AGENT", agent, 1);
+      for (const int ranks : {2, 3, 5}) {
+        run_threads(ranks,
+                    [](ThreadRank& self) { ASSERT_NO_FATAL_FAILURE(check_waits_elsewhere(self)); });
+      }
+    }
+  }
+  unsetenv("UNISONO_ENGINE");
+  unsetenv("UNISONO_AGENT");
 }
 
 }  // namespace
