@@ -216,14 +216,13 @@ int make_request(PendingCall& pending, Handle* request) {
   return 0;
 }
 
-// An error of Unisono's start: the request ends before the program has it.
-int give_up(PendingCall& pending, int error) {
+// An error of Unisono's start: the request ends before the program has it, which gets a null one.
+int give_up(PendingCall& pending, int error, Handle* request) {
   const Host& mpi = host();
   const int code = report_error(pending.own->handle, error, library().last_error());
-  Handle request = pending.request;
   pending.call.reset();  // as in complete()
-  mpi.Grequest_complete(request);
-  mpi.Wait(&request, mpi.constants.status_ignore);
+  mpi.Grequest_complete(pending.request);
+  mpi.Wait(request, mpi.constants.status_ignore);
   return code;
 }
 
@@ -235,11 +234,12 @@ int start_nonblocking(Communicator& own, std::unique_ptr<Call> call, Handle* req
   PendingCall& kept = *pending.release();  // the request owns it
   own.pending.hold();
   const int error = own.pending.start(own, kept);
-  return error == UNISONO_OK ? 0 : give_up(kept, error);
+  return error == UNISONO_OK ? 0 : give_up(kept, error, request);
 }
 
 bool may_report() {
-  return has_pending_calls() || failed_calls.load(std::memory_order_relaxed) != 0;
+  return has_pending_calls() || failed_calls.load(std::memory_order_relaxed) != 0 ||
+         !failures.empty();
 }
 
 int report_failed_call(Handle request) {

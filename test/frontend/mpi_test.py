@@ -186,7 +186,8 @@ class Scenarios(Running):
 class Nonblocking(Running):
     def test_programs_that_end_well(self):
         self.expect_all_fine(("first", "overlap", "blocked", "freed", "between", "status",
-                              "threads", "mixed", "in_status"), "nonblocking")
+                              "threads", "mixed", "in_status", "asked_first", "elsewhere"),
+                             "nonblocking")
 
     def test_without_a_thread_where_the_mpi_calls_the_drop_in(self):
         if OPTIONS.mpi.name in ("openmpi", "openmpi5", "mpich5"):

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "scenario.h"
 
@@ -285,6 +286,51 @@ static void in_status(void) {
   MPI_Comm_free(&comm);
 }
 
+/* The program asks for the status of a request that has failed, which is no end of it. */
+static void asked_first(void) {
+  int in[8] = {0}, out[8], is_complete = 0;
+  MPI_Comm comm;
+  MPI_Errhandler mine;
+  MPI_Status told;
+  MPI_Request request = MPI_REQUEST_NULL;
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  MPI_Comm_create_errhandler(handle, &mine);
+  MPI_Comm_set_errhandler(comm, mine);
+  EXPECT(MPI_Barrier(comm) == MPI_SUCCESS);
+  handled = 0;
+  int code = MPI_Iallreduce(in, out, rank == 1 ? 8 : 4, MPI_INT, MPI_SUM, comm, &request);
+  if (code == MPI_SUCCESS) {
+    while (!is_complete) MPI_Request_get_status(request, &is_complete, &told);
+    code = MPI_Wait(&request, MPI_STATUS_IGNORE);
+  }
+  EXPECT(code != MPI_SUCCESS && handled == 1 && request == MPI_REQUEST_NULL);
+  MPI_Errhandler_free(&mine);
+  MPI_Comm_free(&comm);
+}
+
+/* A collective is open while a rank is in a blocking one of another communicator, to which the last
+ * rank comes only when it has the result of the first. */
+static void elsewhere(void) {
+  static double in[1 << 17], out[1 << 17];
+  const int is_last = rank == size - 1;
+  MPI_Comm comm;
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  MPI_Barrier(MPI_COMM_WORLD);
+  MPI_Barrier(comm);
+  for (int turn = 0; turn < 2; ++turn) {
+    const int count = turn == 0 ? 1 : 1 << 17;
+    MPI_Request request;
+    for (int i = 0; i < count; ++i) in[i] = rank;
+    if (is_last) usleep(20000);
+    MPI_Iallreduce(in, out, count, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD, &request);
+    if (is_last) MPI_Wait(&request, MPI_STATUS_IGNORE);
+    MPI_Barrier(comm);
+    if (!is_last) MPI_Wait(&request, MPI_STATUS_IGNORE);
+    for (int i = 0; i < count; ++i) EXPECT(out[i] == size * (size - 1) / 2);
+  }
+  MPI_Comm_free(&comm);
+}
+
 /* A thread waits for a request. For that, rank 0 has to go on in its other thread. This one
  * starts another collective on the same communicator, and sends what the others wait for. */
 static void* wait_for(void* request) {
@@ -314,9 +360,11 @@ static void threads(void) {
 }
 
 static const Scenario all[] = {
-    {"overlap", overlap}, {"blocked", blocked},     {"first", first},        {"freed", freed},
-    {"between", between}, {"status", status},       {"mismatch", mismatch},  {"threads", threads},
-    {"mixed", mixed},     {"in_status", in_status}, {"no_thread", no_thread}};
+    {"overlap", overlap},     {"blocked", blocked},         {"first", first},
+    {"freed", freed},         {"between", between},         {"status", status},
+    {"mismatch", mismatch},   {"threads", threads},         {"mixed", mixed},
+    {"in_status", in_status}, {"asked_first", asked_first}, {"elsewhere", elsewhere},
+    {"no_thread", no_thread}};
 
 int main(int argc, char** argv) {
   start_scenarios(&argc, &argv);

@@ -64,7 +64,9 @@ bool copy_own(const void* from, std::int64_t from_bytes, void* to, std::int64_t 
 
 }  // namespace
 
+// Of no elements, the type may be a null handle.
 std::int64_t bytes_to_move(LargeCount count, Handle type) {
+  if (count == 0) return 0;
   const TypeInfo info = type_info(type);
   return count < 0 || !info.valid ? Call::kUnknown : count * info.size;
 }

@@ -229,17 +229,19 @@ class ScattervCall final : public Move {
   static int again(const Communicator& own, const LastCall& last, const void* send, void* receive,
                    int root) {
     // A root copies its own block, and gives the other one.
-    void* buffer = receive;
-    if (own.rank == root) {
-      const auto& [other_at, own_at, own_bytes] = last.blocks();
-      std::byte* const blocks = static_cast<std::byte*>(const_cast<void*>(send));
-      if (own_bytes > 0) {
-        std::memmove(receive, blocks + own_at, static_cast<std::size_t>(own_bytes));
-      }
-      buffer = blocks + other_at;
+    const auto give = [&](void* buffer) {
+      return library().broadcast(buffer, last.elements().count, UNISONO_BYTE, root,
+                                 own.unisono.get());
+    };
+    if (own.rank != root) return give(receive);
+    const auto& [other_at, own_at, own_bytes] = last.blocks();
+    std::byte* const blocks = static_cast<std::byte*>(const_cast<void*>(send));
+    // The other one first: some programs receive where it is, which MPI does not allow.
+    const int error = give(blocks + other_at);
+    if (error == UNISONO_OK && own_bytes > 0) {
+      std::memmove(receive, blocks + own_at, static_cast<std::size_t>(own_bytes));
     }
-    return library().broadcast(buffer, last.elements().count, UNISONO_BYTE, root,
-                               own.unisono.get());
+    return error;
   }
 
  private:

@@ -41,7 +41,7 @@ Narrowing narrowing_of(Collective collective, const void* first, int root, Handl
   const Host& mpi = host();
   int is_between_groups = 0, entries = 0, rank = 0;
   mpi.Comm_test_inter(comm, &is_between_groups);
-  if (is_between_groups != 0) {
+  if (is_between_groups != 0 && collective != Collective::Reduce_scatter) {
     mpi.Comm_remote_size(comm, &entries);
   } else {
     mpi.Comm_size(comm, &entries);
