@@ -13,9 +13,6 @@ target_compile_options(unisono_flags INTERFACE
   $<$<COMPILE_LANG_AND_ID:CXX,Clang>:-Wno-deprecated-declarations>
   $<$<COMPILE_LANG_AND_ID:CXX,Clang>:-Wno-missing-field-initializers>
   -Wswitch-enum -ffp-contract=off -fvisibility=hidden)
-# GCC spends a tenth of its time on its own garbage, unless it may have a gigabyte (here in KiB).
-target_compile_options(unisono_flags INTERFACE
-  $<$<COMPILE_LANG_AND_ID:CXX,GNU>:--param=ggc-min-heapsize=1000000>)
 target_include_directories(unisono_flags INTERFACE
   ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
 target_compile_definitions(unisono_flags INTERFACE UNISONO_VERSION="${PROJECT_VERSION}")
@@ -38,6 +35,12 @@ endif()
 # The most included headers, compiled once: this saves half of a build. The debug preset and builds
 # with ccache do without, and show that each source includes what it needs.
 option(UNISONO_PRECOMPILE "Precompile the headers that most sources include" OFF)
+if(UNISONO_PRECOMPILE)
+  # Joined sources are large: GCC spends a tenth of its time on its own garbage there, unless it may
+  # have a gigabyte (here in KiB).
+  target_compile_options(unisono_flags INTERFACE
+    $<$<COMPILE_LANG_AND_ID:CXX,GNU>:--param=ggc-min-heapsize=1000000>)
+endif()
 
 # unisono_precompile(TARGET KIND [header ...])
 # Targets of one kind share them, so they have to be compiled with the same options and macros.
@@ -104,6 +107,16 @@ endfunction()
 
 # Programs that are built for `./dev test --all` only.
 add_custom_target(slow_tests)
+
+# unisono_is_left_to_sanitizers(RESULT): does this build leave tests that are SANITIZED_ONLY to those with
+# sanitizers? The debug preset, for work on one's own machine, has all.
+function(unisono_is_left_to_sanitizers result)
+  if(UNISONO_SANITIZE OR CMAKE_BUILD_TYPE STREQUAL Debug)
+    set(${result} FALSE PARENT_SCOPE)
+  else()
+    set(${result} TRUE PARENT_SCOPE)
+  endif()
+endfunction()
 
 # unisono_only_with_all(TEST PROGRAM [label ...]): the test is slow, and nobody builds its program but
 # for that.
@@ -187,7 +200,7 @@ endfunction()
 # code runs, so it is optimized little, except what COMPUTES. A long test has a part that says
 # most about memory and threads: SANITIZED, a filter of GoogleTest. Under sanitizers that part is a
 # test, and the whole is slow. NONE: there is no part. SANITIZED_ONLY: one thread does the same
-# in each build, so that the address sanitizer's has all there is to see; without sanitizers it is slow.
+# in each build, so that the address sanitizer's has all there is to see; in a release it is slow.
 function(unisono_test name)
   cmake_parse_arguments(ARG "COMPUTES;SANITIZED_ONLY" "COST;SANITIZED" "SOURCES;LABELS;LINK" ${ARGN})
   unisono_leaves_out(left_out ${name} ${ARG_LABELS})
@@ -210,7 +223,8 @@ function(unisono_test name)
   set(tests ${name})
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}")
-  if((NOT UNISONO_SANITIZE AND ARG_SANITIZED_ONLY) OR (UNISONO_SANITIZE AND ARG_SANITIZED STREQUAL NONE))
+  unisono_is_left_to_sanitizers(is_left)
+  if((is_left AND ARG_SANITIZED_ONLY) OR (UNISONO_SANITIZE AND ARG_SANITIZED STREQUAL NONE))
     unisono_only_with_all(${name} ${name} ${ARG_LABELS})
   elseif(UNISONO_SANITIZE AND ARG_SANITIZED)
     set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS};slow")

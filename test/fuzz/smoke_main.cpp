@@ -12,8 +12,6 @@
 #include <string>
 #include <vector>
 
-#include "harness/scale.hpp"
-
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
 
 namespace {
@@ -111,7 +109,7 @@ int main(int argument_count, char** arguments) {
   feed({});
   for (const std::string& bytes : corpus) feed(bytes);
   Mutator mutator(corpus);
-  const std::int64_t mutations = unisono::harness::scaled(kMutations);
+  const std::int64_t mutations = kMutations;
   for (std::int64_t i = 0; i < mutations; ++i) feed(mutator.next());
   std::printf("%zu files and %lld mutations\n", corpus.size(), static_cast<long long>(mutations));
   return 0;

@@ -29,8 +29,8 @@ struct ReductionCase {
   std::vector<Element> expected;
 };
 
-// The thread sanitizer sees nothing in how a thread computes: a quarter of them there, another one
-// for each number of ranks.
+// The thread sanitizer sees nothing in how a thread computes: a quarter of them there, which
+// depends on the number of ranks.
 std::vector<ReductionCase> all_cases(int ranks) {
   std::vector<ReductionCase> cases;
   int number = 0;
