@@ -203,6 +203,8 @@ bool NicEngine::sleeps_at_once(std::int64_t now_ns) const {
 engine::SleepTarget NicEngine::prepare_sleep(Operation& operation, std::int64_t limit_ns) {
   const Operation* const first = current();
   engine::NicOperation& own = operation.nic;
+  const std::int64_t now_ns = base::now_ns();
+  if (own.flight != nullptr) limit_ns = std::min(limit_ns, own.flight->question_in_ns(now_ns));
   if (&operation != first) {
     if (first == nullptr || !first->nic.is_armed || own.flight == nullptr ||
         own.flight->wake_descriptor() != first->nic.flight->wake_descriptor()) {
@@ -212,8 +214,6 @@ engine::SleepTarget NicEngine::prepare_sleep(Operation& operation, std::int64_t 
     return {.limit_ns = own.flight->arm() ? limit_ns : 0};
   }
   std::int64_t& nap_ns = own.nap_ns;
-  const std::int64_t now_ns = base::now_ns();
-  if (own.flight != nullptr) limit_ns = std::min(limit_ns, own.flight->question_in_ns(now_ns));
   const bool at_once = sleeps_at_once(now_ns);
   if (nap_ns == 0) nap_ns = at_once ? kFirstSleep : kFirstNapNs;
   if (nap_ns < kLongestNapNs || !path_->group->is_woken() || own.flight == nullptr) {

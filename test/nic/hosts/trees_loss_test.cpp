@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Vectors in pieces, each by a tree of its own, of one packet or several, between hosts whose
 // programs lose a share of received packets. Each packet is requested separately, and all arrive in
-// the end.
+// the end. One vector is under way, or several, which are taken in any order.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <barrier>
 #include <memory>
@@ -36,6 +38,18 @@ class NicTreesLoss : public LossyHosts {
   }
 
   static_assert((2 + (kReductions - 1) * 14) / kPieces <= static_cast<int>(kWordsMax));
+  static std::vector<std::int64_t> sum_of(int operation) {
+    std::vector<std::int64_t> sum = vector_of(0, operation);
+    for (int other = 1; other < kHosts; ++other) {
+      const auto given = vector_of(other, operation);
+      for (std::size_t i = 0; i < given.size(); ++i) sum[i] += given[i];
+    }
+    return sum;
+  }
+  static TreeCut cut_of(std::size_t words) {
+    const std::size_t bytes = words * sizeof(std::int64_t);
+    return {.pieces = kPieces, .bounds = {0, bytes / kPieces, bytes}};
+  }
   // Packets of all pieces of all vectors.
   static std::uint64_t packets() {
     std::uint64_t all = 0;
@@ -86,37 +100,70 @@ class NicTreesLoss : public LossyHosts {
   }
 
   // With `asks` false, a rank never requests packets, however late others arrive on a busy machine.
+  static void look(TreePorts& trees, base::Prng& random, bool asks) {
+    std::this_thread::yield();
+    if (!asks) return;
+    const auto delay_ns = static_cast<std::int64_t>(1e6 * (0.5 + random.unit()));
+    const auto asked = trees.repair(trees.ends(), base::now_ns(), delay_ns);
+    ASSERT_TRUE(asked.ok()) << asked.error().message;
+  }
+
   static void operate(TreePorts& trees, int rank, bool asks) {
     TreeVector vector(trees);
     base::Prng random(static_cast<std::uint64_t>(rank));
     for (int operation = 0; operation < kReductions; ++operation) {
       std::vector<std::int64_t> values = vector_of(rank, operation);
-      std::vector<std::int64_t> expected(values.size());
-      for (int other = 0; other < kHosts; ++other) {
-        const auto given = vector_of(other, operation);
-        for (std::size_t i = 0; i < given.size(); ++i) expected[i] += given[i];
-      }
-      const std::size_t bytes = values.size() * sizeof values[0];
-      const auto posted = vector.post(UNISONO_NIC_SUM_INT64,
-                                      {.pieces = kPieces, .bounds = {0, bytes / kPieces, bytes}},
-                                      {values.data(), 0, bytes});
+      const auto posted = vector.post(UNISONO_NIC_SUM_INT64, cut_of(values.size()),
+                                      {values.data(), 0, values.size() * sizeof values[0]});
       ASSERT_TRUE(posted.ok()) << posted.error().message;
-      while (!vector.is_done()) {
-        std::this_thread::yield();
-        if (!asks) continue;
-        const auto delay_ns = static_cast<std::int64_t>(1e6 * (0.5 + random.unit()));
-        const auto asked = trees.repair(trees.ends(), base::now_ns(), delay_ns);
-        ASSERT_TRUE(asked.ok()) << asked.error().message;
-      }
+      while (!vector.is_done()) ASSERT_NO_FATAL_FAILURE(look(trees, random, asks));
       ASSERT_TRUE(vector.take(values.data()));
-      ASSERT_EQ(values, expected) << "operation " << operation;
+      ASSERT_EQ(values, sum_of(operation)) << "operation " << operation;
     }
     EXPECT_EQ(vector.lacking(), 0U);
     EXPECT_EQ(vector.given() & 3U, 3U);
   }
+
+  // As many as the ports have room for are under way. Any one that is done is taken.
+  static void operate_several(TreePorts& trees, int rank, bool asks) {
+    struct Flight {
+      TreeVector vector;
+      int operation = -1;  // none is under way
+    };
+    std::vector<Flight> flights;
+    for (std::uint64_t i = 0; i < kInFlightMax; ++i) flights.push_back({TreeVector(trees)});
+    base::Prng random(static_cast<std::uint64_t>(rank));
+    int posted = 0, taken = 0, most = 0;
+    while (taken < kReductions) {
+      const auto free = std::ranges::find(flights, -1, &Flight::operation);
+      const auto words = static_cast<std::size_t>(2 + posted * 14);
+      if (posted < kReductions && free != flights.end() && trees.has_room(cut_of(words))) {
+        const std::vector<std::int64_t> given = vector_of(rank, posted);
+        free->operation = posted++;
+        most = std::max(most, posted - taken);
+        const auto started = free->vector.post(UNISONO_NIC_SUM_INT64, cut_of(words),
+                                               {given.data(), 0, words * sizeof given[0]});
+        ASSERT_TRUE(started.ok()) << started.error().message;
+        continue;
+      }
+      ASSERT_NO_FATAL_FAILURE(look(trees, random, asks));
+      Flight& one = flights[random.below(flights.size())];
+      if (one.operation < 0 || !one.vector.is_done()) continue;
+      std::vector<std::int64_t> values(static_cast<std::size_t>(2 + one.operation * 14));
+      ASSERT_TRUE(one.vector.take(values.data()));
+      ASSERT_EQ(values, sum_of(one.operation)) << "operation " << one.operation;
+      one.operation = -1;
+      ++taken;
+    }
+    EXPECT_GE(most, 2);
+  }
+
+  using Operate = void(TreePorts& trees, int rank, bool asks);
+  // By all hosts, with each share of lost packets. Each packet is sent once, but for repairs.
+  static void expect_all_right(Operate& operate_all);
 };
 
-TEST_F(NicTreesLoss, EveryPieceComes) {
+void NicTreesLoss::expect_all_right(Operate& operate_all) {
   for (const double loss : {0.0, 0.01, 0.1, 0.3}) {
     const Counters before = counts();
     const std::uint32_t first = communicator + 1;
@@ -129,7 +176,7 @@ TEST_F(NicTreesLoss, EveryPieceComes) {
       EXPECT_TRUE(joined.ok()) << joined.error().message;
       if (joined.ok()) ++ready;
       together.arrive_and_wait();
-      if (ready == kHosts) operate(own.trees, rank, loss > 0);
+      if (ready == kHosts) operate_all(own.trees, rank, loss > 0);
       together.arrive_and_wait();
       for (const std::uint32_t row : own.rows) {
         EXPECT_TRUE(device_of(rank).remove_group(row).ok());
@@ -144,6 +191,10 @@ TEST_F(NicTreesLoss, EveryPieceComes) {
     EXPECT_EQ(counted[UNISONO_NIC_ASKED] > 0, loss > 0);
   }
 }
+
+TEST_F(NicTreesLoss, EveryPieceComes) { expect_all_right(operate); }
+
+TEST_F(NicTreesLoss, EveryPieceOfSeveralVectorsComes) { expect_all_right(operate_several); }
 
 }  // namespace
 }  // namespace unisono::nic::test::trees_loss_test

@@ -4,7 +4,6 @@
 // grows with the logarithm of the wait, and later by one for each longest delay. A rank that dies
 // ends the barrier as any other barrier.
 #include <signal.h>
-#include <sys/mman.h>
 
 #include <algorithm>
 #include <array>
@@ -15,58 +14,21 @@
 #include <utility>
 #include <vector>
 
-#include "base/check.hpp"
 #include "base/clock.hpp"
 #include "base/prng.hpp"
 #include "engine/nic/nic_patience.hpp"
 #include "model/default_machine.hpp"
 #include "nic/job/nic_job.hpp"
+#include "nic/job/shared_counts.hpp"
+#include "nic/port/vector_limit.hpp"
 
 namespace unisono::harness::asking_job_test {
 namespace {
 
 constexpr int kMostRanks = 8;
+constexpr std::size_t kAtOnce = nic::kInFlightMax + 1;
 // Before that a root has asked as often as a test wants, unless it never will.
 constexpr std::int64_t kLongest = 60 * base::kSecond;
-
-// Memory of all processes that are forked later: how many ranks have come to each barrier, and
-// whether one has given up.
-class SharedCounts {
- public:
-  explicit SharedCounts(std::size_t count)
-      : bytes_((count + 1) * sizeof(std::atomic<int>)),
-        memory_(mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)),
-        counts_(static_cast<std::atomic<int>*>(memory_)) {
-    UNISONO_CHECK(memory_ != MAP_FAILED, "no memory for the counts of a test");
-  }
-  SharedCounts(const SharedCounts&) = delete;
-  SharedCounts& operator=(const SharedCounts&) = delete;
-  ~SharedCounts() { munmap(memory_, bytes_); }
-  std::atomic<int>& has_failed() const { return counts_[0]; }
-  std::atomic<int>& operator[](std::size_t i) const { return counts_[i + 1]; }
-
- private:
-  std::size_t bytes_;
-  void* memory_;
-  std::atomic<int>* counts_;
-};
-
-// Other ranks would wait for the turn of one that has given up.
-class Turns {
- public:
-  explicit Turns(const SharedCounts& come) : come_(come) {}
-  ~Turns() {
-    if (testing::Test::HasFailure()) come_.has_failed() = 1;
-  }
-  Turns(const Turns&) = delete;
-  Turns& operator=(const Turns&) = delete;
-  void await(std::size_t barrier, int own) const {
-    while (come_[barrier] < own && come_.has_failed() == 0) std::this_thread::yield();
-  }
-
- private:
-  const SharedCounts& come_;
-};
 
 // Questions that a root asks which waits for so long: one when it comes, and those by back-off.
 std::uint64_t most_questions(std::int64_t waited_ns) {
@@ -81,6 +43,16 @@ std::uint64_t most_questions(std::int64_t waited_ns) {
     delay_ns = std::min(2 * delay_ns, most_ns);
   }
   return questions;
+}
+
+// A barrier that is done has been called by all ranks.
+void look(unisono_request_t& request, const std::atomic<int>& come, int ranks) {
+  if (request == nullptr) return;
+  int done = 0;
+  ASSERT_TRUE(succeeded(unisono_test(&request, &done)));
+  if (done != 0) {
+    ASSERT_EQ(come, ranks) << "it ended early";
+  }
 }
 
 class NicAskingJob : public NicJob {
@@ -100,16 +72,7 @@ class NicAskingJob : public NicJob {
           const Turns turns(come);
           base::Prng together(11);
           for (std::size_t i = 0; std::cmp_less(i, barriers); ++i) {
-            std::array<int, kMostRanks> turn = {};
-            for (int rank = 0; rank < self.ranks; ++rank) {
-              turn[static_cast<std::size_t>(rank)] = rank;
-            }
-            for (int last = self.ranks - 1; last > 0; --last) {
-              std::swap(turn[static_cast<std::size_t>(last)],
-                        turn[together.below(static_cast<std::uint64_t>(last) + 1)]);
-            }
-            const int own = turn[static_cast<std::size_t>(self.rank)];
-            turns.await(i, own);
+            turns.await(i, turn_of(self, together));
             ++come[i];
             ASSERT_TRUE(succeeded(unisono_barrier(self.world)));
             ASSERT_EQ(come[i], self.ranks) << "a rank left early";
@@ -118,6 +81,17 @@ class NicAskingJob : public NicJob {
         },
         environment);
     expect_all_clean(processes);
+  }
+
+  // The rank's place in the next random order, which all ranks draw alike.
+  static int turn_of(const NicRank& self, base::Prng& together) {
+    std::array<int, kMostRanks> turn = {};
+    for (int rank = 0; rank < self.ranks; ++rank) turn[static_cast<std::size_t>(rank)] = rank;
+    for (int last = self.ranks - 1; last > 0; --last) {
+      std::swap(turn[static_cast<std::size_t>(last)],
+                turn[together.below(static_cast<std::uint64_t>(last) + 1)]);
+    }
+    return turn[static_cast<std::size_t>(self.rank)];
   }
 };
 
@@ -128,6 +102,77 @@ TEST_F(NicAskingJob, NobodyLeavesEarlyInWhateverOrderRanksCome) {
   EXPECT_EQ(operations(), kBarriers + 1U) << "and the trial";
   EXPECT_GE(questions(), std::uint64_t{kBarriers / 2}) << "none if ranks came long before the root";
   EXPECT_EQ(sent_up(), (kBarriers + 1U) * (kHosts - 1)) << "one contribution of each rank";
+}
+
+// Ranks start more barriers than may be in flight, each in another order of arrival. They look at
+// those that have started, and collect them in an order of their own.
+TEST_F(NicAskingJob, SeveralInFlightKeepEachItsOrder) {
+  constexpr int kRounds = 40, kBarriers = kRounds * kAtOnce;
+  start_daemons();
+  const SharedCounts come(kBarriers);
+  auto processes = start_job([&come](const NicRank& self) {
+    const Turns turns(come);
+    base::Prng together(11), apart(static_cast<std::uint64_t>(self.rank) + 1);
+    for (std::size_t first = 0; first < kBarriers; first += kAtOnce) {
+      std::array<unisono_request_t, kAtOnce> requests = {};
+      for (std::size_t i = 0; i < kAtOnce; ++i) {
+        turns.await(first + i, turn_of(self, together));
+        ++come[first + i];
+        ASSERT_TRUE(succeeded(unisono_barrier_start(self.world, &requests[i])));
+        for (std::size_t earlier = 0; earlier <= i; ++earlier) {
+          ASSERT_NO_FATAL_FAILURE(look(requests[earlier], come[first + earlier], self.ranks));
+        }
+      }
+      std::array<std::size_t, kAtOnce> order = {};
+      for (std::size_t i = 0; i < kAtOnce; ++i) order[i] = i;
+      for (std::size_t i = kAtOnce - 1; i > 0; --i) std::swap(order[i], order[apart.below(i + 1)]);
+      for (const std::size_t i : order) {
+        if (requests[i] == nullptr) continue;
+        ASSERT_TRUE(succeeded(unisono_wait(&requests[i])));
+        ASSERT_EQ(come[first + i], self.ranks) << "a rank left early";
+      }
+    }
+    leave(self);
+  });
+  expect_all_clean(processes);
+  EXPECT_EQ(operations(), kBarriers + 1U) << "and the trial";
+  EXPECT_GE(questions(), std::uint64_t{kBarriers / 2});
+  EXPECT_EQ(sent_up(), (kBarriers + 1U) * (kHosts - 1)) << "one contribution of each rank";
+}
+
+// The root starts a barrier and is not heard of until all others have left it. Rank 3 comes when
+// the root has asked, and needs no further question.
+TEST_F(NicAskingJob, ARootThatComputesHoldsUpNobody) {
+  constexpr int kLate = 3;
+  start_daemons();
+  auto processes = start_job([](const NicRank& self) {
+    ASSERT_TRUE(succeeded(unisono_barrier(self.world)));
+    self.line.say("ready");
+    self.line.hear();
+    unisono_request_t request = nullptr;
+    ASSERT_TRUE(succeeded(unisono_barrier_start(self.world, &request)));
+    if (self.rank == 0) {
+      self.line.say("has started");
+      self.line.hear();
+    }
+    ASSERT_TRUE(succeeded(unisono_wait(&request)));
+    self.line.say("has left");
+    leave(self);
+  });
+  const auto line_of = [&](int rank) -> const Line& {
+    return processes[static_cast<std::size_t>(rank)].line();
+  };
+  for (int rank = 0; rank < kHosts; ++rank) ASSERT_EQ(line_of(rank).hear(), "ready");
+  const std::uint64_t before = questions();
+  for (const int rank : {1, 2, 0}) line_of(rank).say("go");
+  ASSERT_EQ(line_of(0).hear(), "has started");
+  EXPECT_GT(questions(), before);
+  line_of(kLate).say("go");
+  for (int rank = 1; rank < kHosts; ++rank) EXPECT_EQ(line_of(rank).hear(), "has left");
+  line_of(0).say("collect");
+  EXPECT_EQ(line_of(0).hear(), "has left");
+  EXPECT_EQ(questions() - before, 1U);
+  expect_all_clean(processes);
 }
 
 TEST_F(NicAskingJob, RanksOfAHostComeTogether) {

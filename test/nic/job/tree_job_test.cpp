@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "nic/job/nic_job.hpp"
+#include "nic/job/shared_counts.hpp"
 
 namespace unisono::harness::tree_job_test {
 namespace {
@@ -194,6 +195,36 @@ TEST_F(NicTreeJob, ContributionsPassWithoutAContextSwitchOnEightAndSixteenHosts)
 TEST_F(NicTreeJob, InnerNodesOfEightHostsSleepUntilTheResultWithoutMulticast) {
   use(8, {{"UNISONO_MULTICAST", "off"}});
   expect_inner_nodes_sleep();
+}
+
+// A root's question reaches all hosts, and the answers pass through inner nodes. Each rank is the
+// last one in several barriers.
+TEST_F(NicTreeJob, BarriersThatAskPassThroughInnerNodes) {
+  constexpr int kBarriers = 3 * kMany;
+  use(kMany, {{"UNISONO_ALGORITHM", "barrier:test-and-set"}});
+  start_daemons();
+  const SharedCounts come(kBarriers);
+  auto processes = start_job([&come](const NicRank& self) {
+    const Turns turns(come);
+    self.line.say("ready");
+    self.line.hear();
+    for (int i = 0; i < kBarriers; ++i) {
+      const auto barrier = static_cast<std::size_t>(i);
+      if (self.rank == i % self.ranks) turns.await(barrier, self.ranks - 1);
+      ++come[barrier];
+      ASSERT_TRUE(succeeded(unisono_barrier(self.world)));
+      ASSERT_EQ(come[barrier], self.ranks) << "a rank left early";
+    }
+    leave(self);
+  });
+  for (const HostProcess& rank : processes) ASSERT_EQ(rank.line().hear(), "ready");
+  EXPECT_FALSE(inner_nodes().empty());
+  const std::uint64_t sent_before = counted(UNISONO_NIC_SENT_UP);
+  for (const HostProcess& rank : processes) rank.line().say("go");
+  expect_all_clean(processes);
+  EXPECT_GE(counted(0, UNISONO_NIC_QUERIED), std::uint64_t{kBarriers / 2});
+  EXPECT_EQ(counted(UNISONO_NIC_SENT_UP) - sent_before, std::uint64_t{kBarriers * (kMany - 1)})
+      << "one contribution of each rank";
 }
 
 TEST_F(NicTreeJob, EveryCollectiveIsRightOnEightAndSixteenHosts) {
