@@ -308,8 +308,8 @@ static void asked_first(void) {
   MPI_Comm_free(&comm);
 }
 
-/* A collective is open while a rank is in a blocking one of another communicator, to which the last
- * rank comes only when it has the result of the first. */
+/* A collective is open while its ranks are in a blocking one of another communicator. The last rank
+ * comes there when it has the result of the first one. */
 static void elsewhere(void) {
   static double in[1 << 17], out[1 << 17];
   const int is_last = rank == size - 1;
