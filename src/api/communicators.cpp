@@ -218,6 +218,7 @@ int unisono_shrink(unisono_comm_t comm, unisono_comm_t* result) try {
 int unisono_publish(unisono_comm_t comm, uint64_t value) try {
   Comm* found = comms().get(comm);
   if (found == nullptr) return fail(bad_comm("unisono_publish", comm));
+  AgentPause pause(found->group.get());
   found->group->words().publish(value);
   return UNISONO_OK;
 } catch (const std::exception& thrown) {

@@ -231,6 +231,8 @@ bool Communicator::advance() {
 
 void Communicator::look() {
   progress();
+  // A program may wait in a loop of looks.
+  if (job::Agent* const agent = job_.agent(); agent != nullptr) agent->carry_in_wait();
   watchdog_.examine_now_and_then();
   failures_.adopt();
 }

@@ -45,18 +45,18 @@ base::Status Agent::start() {
   return base::success();
 }
 
-bool Agent::lend(Carried& carried, When when, By by) {
+bool Agent::lend(Carried& carried, When when) {
   const bool at_once = when != When::later;
   bool wake = false;
   {
     const std::lock_guard lock(mutex_);
-    operations_.push_back({&carried, by});
-    lent_.store(static_cast<int>(operations_.size()), std::memory_order_relaxed);
-    if (by != By::any || !has_thread()) return true;
+    operations_.push_back(&carried);
+    count();
+    if (!has_thread()) return true;
     // Handles events that came before the agent could know of the communicator.
     if (when != When::now && !carry_one(carried)) {
       operations_.pop_back();
-      lent_.store(static_cast<int>(operations_.size()), std::memory_order_relaxed);
+      count();
       return false;
     }
     at_once_ |= at_once;
@@ -66,13 +66,17 @@ bool Agent::lend(Carried& carried, When when, By by) {
   if (thread_.joinable()) {
     if (wake) changed_.notify_one();
     if (when == When::now) doorbells_.wake(rank_);  // it may sleep there for another one
-  } else if (at_once && network_ != nullptr) {
+  } else if (at_once) {
     network_->agent().hand_over(when == When::now);
   }
   return true;
 }
 
-// With the lock.
+// With the lock, as the next two.
+void Agent::count() {
+  lent_.store(static_cast<int>(operations_.size()), std::memory_order_relaxed);
+}
+
 bool Agent::carry_one(Carried& carried) {
   is_carrying = true;
   const bool goes_on = carried.carry_on();
@@ -80,42 +84,35 @@ bool Agent::carry_one(Carried& carried) {
   return goes_on;
 }
 
+// Those that have ended are of no interest any more, though they are still lent.
+bool Agent::carry_all() {
+  std::erase_if(operations_, [](Carried* carried) { return !carry_one(*carried); });
+  count();
+  return !operations_.empty();
+}
+
 void Agent::take_back(Carried& carried) {
   const std::lock_guard lock(mutex_);
-  std::erase_if(operations_, [&carried](const Lent& lent) { return lent.carried == &carried; });
-  lent_.store(static_cast<int>(operations_.size()), std::memory_order_relaxed);
+  std::erase(operations_, &carried);
+  count();
   if (has_thread()) looked_ns_ = base::now_ns();
 }
 
 bool Agent::carry() {
   const std::lock_guard lock(mutex_);
-  bool any = false;
-  for (const Lent& lent : operations_) {
-    if (lent.by == By::any) any |= carry_one(*lent.carried);
-  }
-  return any;
+  return carry_all();
 }
 
 // The thread that has the lock is carrying, too.
-bool Agent::carry_what_rests() {
+bool Agent::try_to_carry() {
   if (is_carrying) return false;
   const std::unique_lock lock(mutex_, std::try_to_lock);
-  if (!lock.owns_lock()) return true;
-  bool any = false;
-  for (const Lent& lent : operations_) {
-    if (lent.by == By::application || !thread_.joinable()) any |= carry_one(*lent.carried);
-  }
-  return any;
-}
-
-// With the lock: whether there is nothing for its thread.
-bool Agent::is_idle() const {
-  return std::ranges::none_of(operations_, [](const Lent& lent) { return lent.by == By::any; });
+  return !lock.owns_lock() || carry_all();
 }
 
 void Agent::rest(std::unique_lock<std::mutex>& lock) {
   rests_ = true;
-  changed_.wait(lock, [this] { return stop_ || !is_idle(); });
+  changed_.wait(lock, [this] { return stop_ || !operations_.empty(); });
   rests_ = false;
 }
 
@@ -127,12 +124,12 @@ void Agent::run() {
       if (!at_once_ && wait_ns > 0) {
         changed_.wait_for(lock, std::chrono::nanoseconds(wait_ns),
                           [this] { return stop_ || at_once_; });
-      } else if (is_idle()) {
+      } else if (operations_.empty()) {
         rest(lock);
       }
       if (stop_) return;
       at_once_ = false;
-      if (is_idle()) continue;
+      if (operations_.empty()) continue;
     }
     const std::uint32_t announced = doorbells_.announce(rank_);
     const bool more = carry();

@@ -50,31 +50,28 @@ class Agent {
   // communicator back, as it may be polling. at_once: when more has come. now: there is an
   // operation to begin.
   enum class When : std::uint8_t { later, at_once, now };
-  // The threads that may progress a communicator: the application's own ones call its operators.
-  enum class By : std::uint8_t { any, application };
   // Whether a thread progresses what is lent while the rank computes.
-  bool has_thread() const { return thread_.joinable() || network_ != nullptr; }
+  bool has_thread() const { return network_ != nullptr || thread_.joinable(); }
   // The communicator has operations to progress; false if they ended during the call. `now` is for
   // an agent that has a thread.
-  bool lend(Carried& carried, When when, By by);
+  bool lend(Carried& carried, When when);
   // Waits until the agent does not use it any more.
   void take_back(Carried& carried);
 
   // Progresses the lent communicators; true if there are any. For the agent's threads.
   bool carry();
-  // The same for those that no thread progresses while this one waits.
-  bool carry_in_wait() { return lent_.load(std::memory_order_relaxed) > 0 && carry_what_rests(); }
+  // The same for a thread that waits, if no other one progresses them meanwhile.
+  bool carry_in_wait() {
+    return lent_.load(std::memory_order_relaxed) > 0 && !thread_.joinable() && try_to_carry();
+  }
   // Whether the calling thread is carrying.
   static bool is_self();
 
  private:
-  struct Lent {
-    Carried* carried;
-    By by;
-  };
   static bool carry_one(Carried& carried);
-  bool carry_what_rests();
-  bool is_idle() const;
+  bool carry_all();
+  bool try_to_carry();
+  void count();
   void run();
   void rest(std::unique_lock<std::mutex>& lock);
 
@@ -84,7 +81,7 @@ class Agent {
   network::Network* const network_;
   std::mutex mutex_;  // held while communicators are carried
   std::condition_variable changed_;
-  std::vector<Lent> operations_;
+  std::vector<Carried*> operations_;
   std::atomic<int> lent_ = 0;   // how many
   std::int64_t looked_ns_ = 0;  // when the application last took something back
   bool at_once_ = false;

@@ -11,14 +11,15 @@ namespace unisono::comm {
 bool AgentLoan::lend_when(job::Agent::When when) {
   job::Agent* const agent = members_.job().agent();
   if (is_lent_ || queue_.active().empty() || agent == nullptr) return is_lent_;
+  if (when == job::Agent::When::now && !agent->has_thread()) return false;
+  // A user's operator is called in calls on the communicator only. It may need a lock that a thread
+  // has which waits for the agent.
   const auto calls_user = [](const Pending* pending) {
     return pending->operation.plan->op >= plan::kFirstUserNumber;
   };
-  const bool is_users = std::ranges::any_of(queue_.active(), calls_user);
-  if (when == job::Agent::When::now && (is_users || !agent->has_thread())) return false;
+  if (std::ranges::any_of(queue_.active(), calls_user)) return false;
   is_lent_ = true;
-  const job::Agent::By by = is_users ? job::Agent::By::application : job::Agent::By::any;
-  if (!agent->lend(*this, when, by)) end();
+  if (!agent->lend(*this, when)) end();
   return is_lent_;
 }
 
