@@ -140,12 +140,12 @@ TEST_F(NicAskingJob, SeveralInFlightKeepEachItsOrder) {
   EXPECT_EQ(sent_up(), (kBarriers + 1U) * (kHosts - 1)) << "one contribution of each rank";
 }
 
-// The root starts a barrier and is not heard of until all others have left it. Rank 3 comes when
-// the root has asked, and needs no further question.
+// The root starts a barrier, and no thread of it progresses that until all others have left. Rank 3
+// comes when the root has asked, and needs no further question.
 TEST_F(NicAskingJob, ARootThatComputesHoldsUpNobody) {
   constexpr int kLate = 3;
   start_daemons();
-  auto processes = start_job([](const NicRank& self) {
+  const auto body = [](const NicRank& self) {
     ASSERT_TRUE(succeeded(unisono_barrier(self.world)));
     self.line.say("ready");
     self.line.hear();
@@ -158,7 +158,8 @@ TEST_F(NicAskingJob, ARootThatComputesHoldsUpNobody) {
     ASSERT_TRUE(succeeded(unisono_wait(&request)));
     self.line.say("has left");
     leave(self);
-  });
+  };
+  auto processes = start_job(body, {{"UNISONO_AGENT", "off"}});
   const auto line_of = [&](int rank) -> const Line& {
     return processes[static_cast<std::size_t>(rank)].line();
   };
