@@ -50,7 +50,7 @@ class Agent {
   // communicator back, as it may be polling. at_once: when more has come. now: there is an
   // operation to begin.
   enum class When : std::uint8_t { later, at_once, now };
-  // Whether a thread progresses what is lent while the rank computes.
+  // Whether lent operations go on while the rank computes.
   bool has_thread() const { return network_ != nullptr || thread_.joinable(); }
   // The communicator has operations to progress; false if they ended during the call. `now` is for
   // an agent that has a thread.

@@ -155,7 +155,7 @@ base::Status Job::start_agent() {
   const bool pays = network_ != nullptr || cores_.suffice_for_agents();
   const bool wanted =
       ranks_.count() > 1 && (wish == base::Toggle::on || (wish == base::Toggle::automatic && pays));
-  // Without a thread, what is lent to it goes on while the rank waits.
+  // Even if no thread does its work: then lent operations go on in calls of the rank that wait.
   if (ranks_.count() > 1) {
     agent_ = std::make_unique<Agent>(ranks_.own(), doorbells_, watch_,
                                      wanted ? network_.get() : nullptr);
