@@ -124,8 +124,10 @@ typedef void (*unisono_function_t)(void* target, const void* left, const void* r
                                    unisono_type_t type, void* user);
 
 /* Creates an operator from a function of the caller. The operator must be associative.
- * commutative == 0 keeps the order of ranks. Each call of the function gets `user`. The operator
- * lives until the end of the process. Errors: ARGUMENT, RESOURCES. */
+ * commutative == 0 keeps the order of ranks. Each call of the function gets `user`. Any thread of
+ * the caller that waits in this library may call it, also for another communicator. If it takes a
+ * lock, no thread holds that lock in a call on its communicator, but for tests of requests and
+ * plans. The operator lives until the end of the process. Errors: ARGUMENT, RESOURCES. */
 UNISONO_API int unisono_op_create(unisono_function_t function, int commutative, void* user,
                                   unisono_op_t* op);
 

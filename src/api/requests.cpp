@@ -103,7 +103,8 @@ int unisono_test(unisono_request_t* request, int* done) try {
   if (!found) return fail(found.error());
   if (done == nullptr) return fail(Code::argument, "unisono_test: done is NULL");
   *done = 0;
-  AgentPause pause(communicator_of(**found));
+  AgentPause pause(communicator_of(**found), AgentPause::ForLook{});
+  if (!pause.has_it()) return UNISONO_OK;
   if (!has_ended(**found)) (*found)->comm->group->look();
   if (!has_ended(**found)) {
     pause.is_of_a_look();
@@ -237,7 +238,8 @@ int unisono_plan_test(unisono_plan_t handle, int* done) try {
   if (done == nullptr) return fail(Code::argument, "unisono_plan_test: done is NULL");
   *done = 0;
   if (!plan.active) return fail(Code::state, "unisono_plan_test: the plan has not been started");
-  AgentPause pause(plan.comm->group.get());
+  AgentPause pause(plan.comm->group.get(), AgentPause::ForLook{});
+  if (!pause.has_it()) return UNISONO_OK;
   if (plan.pending.state == Pending::State::running) plan.comm->group->look();
   if (plan.pending.state == Pending::State::running) {
     pause.is_of_a_look();

@@ -142,20 +142,29 @@ class Communicator {
 // started operations. For entry points; null: no communicator.
 class AgentPause {
  public:
+  struct ForLook {};
+
   explicit AgentPause(Communicator* communicator) : communicator_(communicator) {
     if (communicator != nullptr) communicator->loan().take_back();
   }
+  // For a look, which may come from a thread with locks: it does not wait for the program's own
+  // functions. has_it() is false if another thread calls them just now, and carries on.
+  AgentPause(Communicator* communicator, ForLook)
+      : communicator_(communicator),
+        has_it_(communicator == nullptr || communicator->loan().try_to_take_back()) {}
   ~AgentPause() {
-    if (communicator_ != nullptr) communicator_->loan().lend(at_once_);
+    if (communicator_ != nullptr && has_it_) communicator_->loan().lend(at_once_);
   }
   AgentPause(const AgentPause&) = delete;
   AgentPause& operator=(const AgentPause&) = delete;
 
+  bool has_it() const { return has_it_; }
   // The caller only polls, and may come back within a moment.
   void is_of_a_look() { at_once_ = false; }
 
  private:
   Communicator* communicator_;
+  bool has_it_ = true;
   bool at_once_ = true;
 };
 

@@ -16,11 +16,7 @@ namespace {
 // If the application has not polled for this long, it is assumed to be doing something else.
 constexpr std::int64_t kAboutNs = 2 * base::kMillisecond;
 
-thread_local bool is_carrying = false;
-
 }  // namespace
-
-bool Agent::is_self() { return is_carrying; }
 
 Agent::~Agent() { stop(); }
 
@@ -54,7 +50,7 @@ bool Agent::lend(Carried& carried, When when) {
     count();
     if (!has_thread()) return true;
     // Handles events that came before the agent could know of the communicator.
-    if (when != When::now && !carry_one(carried)) {
+    if (when != When::now && !carried.take_turn()) {
       operations_.pop_back();
       count();
       return false;
@@ -72,21 +68,14 @@ bool Agent::lend(Carried& carried, When when) {
   return true;
 }
 
-// With the lock, as the next two.
+// With the lock, as the next one.
 void Agent::count() {
   lent_.store(static_cast<int>(operations_.size()), std::memory_order_relaxed);
 }
 
-bool Agent::carry_one(Carried& carried) {
-  is_carrying = true;
-  const bool goes_on = carried.carry_on();
-  is_carrying = false;
-  return goes_on;
-}
-
 // Those that have ended are of no interest any more, though they are still lent.
 bool Agent::carry_all() {
-  std::erase_if(operations_, [](Carried* carried) { return !carry_one(*carried); });
+  std::erase_if(operations_, [](Carried* carried) { return !carried->take_turn(); });
   count();
   return !operations_.empty();
 }
@@ -105,7 +94,7 @@ bool Agent::carry() {
 
 // The thread that has the lock is carrying, too.
 bool Agent::try_to_carry() {
-  if (is_carrying) return false;
+  if (Carried::is_in_turn()) return false;
   const std::unique_lock lock(mutex_, std::try_to_lock);
   return !lock.owns_lock() || carry_all();
 }

@@ -17,19 +17,13 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "job/carried.hpp"
 #include "job/loss/rank_watch.hpp"
+#include "job/wait_loans.hpp"
 #include "network/network.hpp"
 #include "wait/doorbells.hpp"
 
 namespace unisono::job {
-
-// The operations of a communicator, which the agent progresses.
-class Carried {
- public:
-  virtual ~Carried() = default;
-  // One turn; false if nothing is left to do.
-  virtual bool carry_on() = 0;
-};
 
 class Agent {
  public:
@@ -58,17 +52,19 @@ class Agent {
   // Waits until the agent does not use it any more.
   void take_back(Carried& carried);
 
+  // Those that are not for the agent's own threads.
+  WaitLoans& wait_loans() { return wait_loans_; }
+
   // Progresses the lent communicators; true if there are any. For the agent's threads.
   bool carry();
-  // The same for a thread that waits, if no other one progresses them meanwhile.
+  // For a thread that waits: all that no other thread progresses meanwhile.
   bool carry_in_wait() {
-    return lent_.load(std::memory_order_relaxed) > 0 && !thread_.joinable() && try_to_carry();
+    const bool any = wait_loans_.carry();
+    return (lent_.load(std::memory_order_relaxed) > 0 && !thread_.joinable() && try_to_carry()) ||
+           any;
   }
-  // Whether the calling thread is carrying.
-  static bool is_self();
 
  private:
-  static bool carry_one(Carried& carried);
   bool carry_all();
   bool try_to_carry();
   void count();
@@ -87,6 +83,7 @@ class Agent {
   bool at_once_ = false;
   bool rests_ = false;  // until it is notified that something was lent
   bool stop_ = false;
+  WaitLoans wait_loans_;
   std::thread thread_;
 };
 

@@ -310,6 +310,10 @@ static void asked_first(void) {
 
 /* A collective is open while its ranks are in a blocking one of another communicator. The last rank
  * comes there when it has the result of the first one. */
+static void add(void* in, void* target, int* count, MPI_Datatype* type) {
+  (void)type;
+  for (int i = 0; i < *count; ++i) ((double*)target)[i] += ((double*)in)[i];
+}
 static void elsewhere(void) {
   static double in[1 << 17], out[1 << 17];
   const int is_last = rank == size - 1;
@@ -317,17 +321,21 @@ static void elsewhere(void) {
   MPI_Comm_dup(MPI_COMM_WORLD, &comm);
   MPI_Barrier(MPI_COMM_WORLD);
   MPI_Barrier(comm);
-  for (int turn = 0; turn < 2; ++turn) {
-    const int count = turn == 0 ? 1 : 1 << 17;
+  MPI_Op own;
+  MPI_Op_create(add, 1, &own);
+  for (int turn = 0; turn < 4; ++turn) {
+    const int count = turn % 2 == 0 ? 1 : 1 << 17;
+    const MPI_Op op = turn < 2 ? MPI_SUM : own;
     MPI_Request request;
     for (int i = 0; i < count; ++i) in[i] = rank;
     if (is_last) usleep(20000);
-    MPI_Iallreduce(in, out, count, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD, &request);
+    MPI_Iallreduce(in, out, count, MPI_DOUBLE, op, MPI_COMM_WORLD, &request);
     if (is_last) MPI_Wait(&request, MPI_STATUS_IGNORE);
     MPI_Barrier(comm);
     if (!is_last) MPI_Wait(&request, MPI_STATUS_IGNORE);
     for (int i = 0; i < count; ++i) EXPECT(out[i] == size * (size - 1) / 2);
   }
+  MPI_Op_free(&own);
   MPI_Comm_free(&comm);
 }
 

@@ -15,10 +15,20 @@
 
 namespace unisono::harness {
 
+// As UNISONO_SUM of INT64, by the program.
+inline void add_int64(void* target, const void* left, const void* right, std::int64_t count,
+                      unisono_type_t, void*) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    static_cast<std::int64_t*>(target)[i] =
+        static_cast<const std::int64_t*>(left)[i] + static_cast<const std::int64_t*>(right)[i];
+  }
+}
+
 // Short sums, more than may be in flight in any engine, or long ones, which take several rounds of
 // messages. The others wait in a blocking call, or for a request.
 template <class Self>
-void check_wait_elsewhere(const Self& self, unisono_comm_t other, std::int64_t count, bool blocks) {
+void check_wait_elsewhere(const Self& self, unisono_comm_t other, unisono_op_t op,
+                          std::int64_t count, bool blocks) {
   const std::size_t sums = count > 10'000 ? 3 : 12;
   const bool is_late = self.rank == self.ranks - 1;
   const auto length = static_cast<std::size_t>(count);
@@ -29,7 +39,7 @@ void check_wait_elsewhere(const Self& self, unisono_comm_t other, std::int64_t c
     in[i].assign(length, self.rank + static_cast<std::int64_t>(i));
     out[i].assign(length, -1);
     ASSERT_TRUE(succeeded(unisono_allreduce_start(in[i].data(), out[i].data(), count, UNISONO_INT64,
-                                                  UNISONO_SUM, self.world, &requests[i])));
+                                                  op, self.world, &requests[i])));
   }
   const auto collect = [&] {
     for (unisono_request_t& request : requests) ASSERT_TRUE(succeeded(unisono_wait(&request)));
@@ -57,14 +67,20 @@ void check_wait_elsewhere(const Self& self, unisono_comm_t other, std::int64_t c
   }
 }
 
+// With an operator of the library and one of the program, which only its own threads call.
 template <class Self>
 void check_waits_elsewhere(const Self& self) {
   unisono_comm_t other = nullptr;
   ASSERT_TRUE(succeeded(unisono_comm_dup(self.world, &other)));
-  for (const std::int64_t count : {1, 1000, 60'000}) {
-    for (const bool blocks : {true, false}) {
-      SCOPED_TRACE(testing::Message() << "count " << count << ", blocks " << blocks);
-      ASSERT_NO_FATAL_FAILURE(check_wait_elsewhere(self, other, count, blocks));
+  unisono_op_t own_op = 0;
+  ASSERT_TRUE(succeeded(unisono_op_create(add_int64, 1, nullptr, &own_op)));
+  for (const unisono_op_t op : {UNISONO_SUM + 0, own_op}) {
+    for (const std::int64_t count : {1, 1000, 60'000}) {
+      for (const bool blocks : {true, false}) {
+        SCOPED_TRACE(testing::Message() << (op == own_op ? "own operator" : "sum") << ", count "
+                                        << count << ", blocks " << blocks);
+        ASSERT_NO_FATAL_FAILURE(check_wait_elsewhere(self, other, op, count, blocks));
+      }
     }
   }
   ASSERT_TRUE(succeeded(unisono_comm_free(other)));

@@ -146,7 +146,10 @@ int Communicator::end() {
     handle_ = handle;  // the caller has what is under way, and may wait for it
     return code;
   }
-  unisono_set_interrupt(handle, nullptr, nullptr);
+  {
+    const nb::gil_scoped_release release;
+    unisono_set_interrupt(handle, nullptr, nullptr);
+  }
   add_orphan(handle, std::exchange(abandoned_, {}));
   return UNISONO_OK;
 }
@@ -190,7 +193,10 @@ void Communicator::Use::prepare() {
 void Communicator::raise_failure(int code) {
   const std::string message = unisono_last_error();
   int rank = -1;
-  unisono_comm_failed_rank(handle_, &rank);
+  {
+    const nb::gil_scoped_release release;
+    unisono_comm_failed_rank(handle_, &rank);
+  }
   if (interrupt_.is_valid()) raise(std::exchange(interrupt_, nb::object()));
   raise(code, message, rank);
 }

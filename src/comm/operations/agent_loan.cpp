@@ -11,15 +11,19 @@ namespace unisono::comm {
 bool AgentLoan::lend_when(job::Agent::When when) {
   job::Agent* const agent = members_.job().agent();
   if (is_lent_ || queue_.active().empty() || agent == nullptr) return is_lent_;
-  if (when == job::Agent::When::now && !agent->has_thread()) return false;
-  // A user's operator is called in calls on the communicator only. It may need a lock that a thread
-  // has which waits for the agent.
+  // A user's operator is called by the program's threads only.
   const auto calls_user = [](const Pending* pending) {
     return pending->operation.plan->op >= plan::kFirstUserNumber;
   };
-  if (std::ranges::any_of(queue_.active(), calls_user)) return false;
+  const bool is_for_waits = std::ranges::any_of(queue_.active(), calls_user);
+  if (when == job::Agent::When::now && (is_for_waits || !agent->has_thread())) return false;
   is_lent_ = true;
-  if (!agent->lend(*this, when)) end();
+  is_for_waits_ = is_for_waits;
+  if (is_for_waits) {
+    agent->wait_loans().lend(*this);
+  } else if (!agent->lend(*this, when)) {
+    end();
+  }
   return is_lent_;
 }
 
@@ -29,11 +33,22 @@ void AgentLoan::end() {
   segment_.header().credit_sleepers.fetch_sub(1, std::memory_order_seq_cst);
 }
 
-// The agent itself takes nothing back.
+// The thread that carries takes nothing back.
 void AgentLoan::take_back_now() {
-  if (job::Agent::is_self()) return;
-  members_.job().agent()->take_back(*this);
+  if (is_in_turn()) return;
+  job::Agent& agent = *members_.job().agent();
+  is_for_waits_ ? agent.wait_loans().take_back(*this) : agent.take_back(*this);
   end();
+}
+
+bool AgentLoan::try_to_take_back_now() {
+  if (is_for_waits_ && !is_in_turn()) {
+    if (!members_.job().agent()->wait_loans().try_to_take_back(*this)) return false;
+    end();
+    return true;
+  }
+  take_back_now();
+  return true;
 }
 
 bool AgentLoan::carry_on() {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// AgentLoan: a communicator's operations while the agent may carry them. The two never touch them
-// at the same time: the application's thread takes them back before it does anything with them.
+// AgentLoan: a communicator's operations while the agent, or a thread that waits elsewhere, may
+// carry them. Two threads never touch them at the same time: the application's thread takes them
+// back before it does anything with them.
 #pragma once
 
 #include "comm/members.hpp"
@@ -30,10 +31,13 @@ class AgentLoan final : public job::Carried {
     if (is_lent_) [[unlikely]]
       take_back_now();
   }
-  bool carry_on() override;
+  // For a look, which does not wait: false if another thread just carries them.
+  bool try_to_take_back() { return !is_lent_ || try_to_take_back_now(); }
 
  private:
+  bool carry_on() override;
   void take_back_now();
+  bool try_to_take_back_now();
   void end();
 
   const Members& members_;
@@ -41,7 +45,9 @@ class AgentLoan final : public job::Carried {
   OperationQueue& queue_;
   CallCheck& calls_;
   Watchdog& watchdog_;
-  bool is_lent_ = false;  // written while the agent does not carry
+  // Written while nobody else carries.
+  bool is_lent_ = false;
+  bool is_for_waits_ = false;  // lent to threads that wait, not to the agent's
   bool agent_awaits_credit_ = false;
 };
 

@@ -4,6 +4,7 @@
 import gc
 import os
 import threading
+import time
 
 import numpy
 import pytest
@@ -120,6 +121,36 @@ def one_communicator():
 
 def test_threads_that_meet_in_one_communicator():
     assert unisono.spawn(one_communicator, ranks=2) == [2, 2]
+
+
+def elsewhere(by_threads):
+    """A rank waits for one communicator, and a sum by a function of Python goes on meanwhile. The
+    last rank comes to the former when it has the sum."""
+    with unisono.init() as world:
+        other = world.dup()
+        for turn in range(TURNS // 5):
+            if world.rank == 1:
+                time.sleep(0.005)
+            request = world.allreduce_start(numpy.full(3, turn), op=numpy.add)
+            if world.rank == 1:
+                assert request.wait().tolist() == [2 * turn] * 3
+                other.barrier()
+            elif by_threads:
+                waits = threading.Thread(target=other.barrier)
+                waits.start()
+                while not request.done():
+                    pass
+                waits.join()
+            else:
+                other.barrier()
+            assert request.wait().tolist() == [2 * turn] * 3
+        other.close()
+        return True
+
+
+@pytest.mark.parametrize("by_threads", (False, True))
+def test_a_function_of_python_is_called_in_a_wait_for_another_communicator(by_threads):
+    assert unisono.spawn(elsewhere, args=(by_threads,), ranks=2) == [True, True]
 
 
 def failing():

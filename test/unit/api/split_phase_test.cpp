@@ -6,7 +6,10 @@
 
 #include <algorithm>
 #include <barrier>
+#include <chrono>
+#include <mutex>
 #include <numeric>
+#include <semaphore>
 #include <string>
 #include <thread>
 #include <vector>
@@ -553,6 +556,66 @@ TEST(SplitPhase, GoesOnWhileTheRankWaitsForAnotherCommunicator) {
                     [](ThreadRank& self) { ASSERT_NO_FATAL_FAILURE(check_waits_elsewhere(self)); });
       }
     }
+  }
+  unsetenv("UNISONO_ENGINE");
+  unsetenv("UNISONO_AGENT");
+}
+
+// The operator of a reduce takes a lock of the program, as Python's do, on a thread of the root
+// that waits for another communicator.
+struct Lock {
+  std::mutex mutex;
+  std::binary_semaphore is_wanted{0};
+
+  static void add(void* target, const void* left, const void* right, std::int64_t count,
+                  unisono_type_t type, void* user) {
+    auto& self = *static_cast<Lock*>(user);
+    self.is_wanted.release();
+    const std::lock_guard held(self.mutex);
+    add_int64(target, left, right, count, type, nullptr);
+  }
+};
+
+TEST(SplitPhase, ALookDoesNotWaitForAnOperatorThatNeedsALockOfTheLookingThread) {
+  setenv("UNISONO_ENGINE", "inline", 1);
+  for (const char* const agent : {"off", "on"}) {
+    SCOPED_TRACE(agent);
+    setenv("UNISONO_AGENT", agent, 1);
+    Lock lock;
+    run_threads(2, [&lock](ThreadRank& self) {
+      unisono_comm_t other = nullptr;
+      ASSERT_TRUE(succeeded(unisono_comm_dup(self.world, &other)));
+      unisono_op_t op = 0;
+      ASSERT_TRUE(succeeded(unisono_op_create(&Lock::add, 1, &lock, &op)));
+      const std::int64_t mine = self.rank + 1;
+      std::int64_t sum = -1;
+      unisono_request_t request = nullptr;
+      const auto start = [&] {
+        ASSERT_TRUE(succeeded(
+            unisono_reduce_start(&mine, &sum, 1, UNISONO_INT64, op, 0, self.world, &request)));
+      };
+      if (self.rank == 1) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+        ASSERT_NO_FATAL_FAILURE(start());
+        ASSERT_TRUE(succeeded(unisono_wait(&request)));
+        ASSERT_TRUE(succeeded(unisono_barrier(self.world)));
+        ASSERT_TRUE(succeeded(unisono_barrier(other)));
+      } else {
+        ASSERT_NO_FATAL_FAILURE(start());
+        std::unique_lock held(lock.mutex);
+        std::thread waits([other] { ASSERT_TRUE(succeeded(unisono_barrier(other))); });
+        lock.is_wanted.acquire();
+        int done = -1;
+        EXPECT_TRUE(succeeded(unisono_test(&request, &done)));
+        EXPECT_EQ(done, 0);
+        held.unlock();
+        EXPECT_TRUE(succeeded(unisono_wait(&request)));
+        EXPECT_EQ(sum, 3);
+        EXPECT_TRUE(succeeded(unisono_barrier(self.world)));
+        waits.join();
+      }
+      ASSERT_TRUE(succeeded(unisono_comm_free(other)));
+    });
   }
   unsetenv("UNISONO_ENGINE");
   unsetenv("UNISONO_AGENT");
