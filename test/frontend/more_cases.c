@@ -614,6 +614,23 @@ static void no_place(void) {
   EXPECT(rank == 0 || sum == rank - 1);
 }
 
+/* Its place there may even lead nowhere. */
+static void bad_place(void) {
+  struct {
+    double value;
+    int index;
+  } mine = {rank, rank}, most;
+  int sum = -1;
+  char* const bad = (char*)0x1001;
+  for (int turn = 0; turn < 2; ++turn) {
+    MPI_Exscan(&rank, rank == 0 ? bad : (void*)&sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    EXPECT(rank == 0 || sum == triangle(rank));
+    MPI_Exscan(&mine, rank == 0 ? bad : (void*)&most, 1, MPI_DOUBLE_INT, MPI_MAXLOC,
+               MPI_COMM_WORLD);
+    EXPECT(rank == 0 || (most.value == rank - 1 && most.index == rank - 1));
+  }
+}
+
 /* A sparse exchange that ends with a barrier: it looks for messages again and again. */
 static void sparse(void) {
   MPI_Request requests[16], barrier;
@@ -737,6 +754,7 @@ static const Scenario all[] = {{"made_meanwhile", made_meanwhile},
                                {"cancelled", cancelled},
                                {"freed_too_early", freed_too_early},
                                {"no_place", no_place},
+                               {"bad_place", bad_place},
                                {"sparse", sparse},
                                {"long_blocks", long_blocks},
                                {"between_groups", between_groups},

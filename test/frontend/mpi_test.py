@@ -224,8 +224,9 @@ class EdgeCases(Running):
         self.expect_all_fine(("made_meanwhile", "attributes_that_call", "asked_first",
                               "insignificant", "in_place_with_gaps", "many_types", "in_order",
                               "nothing", "handlers", "between_groups", "whole_types", "cancelled",
-                              "freed_too_early", "no_place", "sparse", "long_blocks", "huge_type",
-                              "in_turns", "one_difference"), "more_cases")
+                              "freed_too_early", "no_place", "bad_place", "sparse",
+                              "long_blocks", "huge_type", "in_turns", "one_difference"),
+                             "more_cases")
 
     def test_ten_thousand_communicators_leave_nothing(self):
         self.expect_fine("ten_thousand", 2, program="more_cases")

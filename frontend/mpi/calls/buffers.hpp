@@ -170,6 +170,8 @@ class ReductionBuffers {
   std::int64_t output_bytes() const { return output_bytes_; }
   const void* input() const { return input_; }  // or UNISONO_IN_PLACE
   void* output() const { return output_; }
+  // The call brings no output, and the program's place for it is neither read nor written.
+  void leave_output() { receive_ = output_; }
   // Before each call.
   void load() {
     if (input_ != send_ || output_ != receive_) copy_in();

@@ -56,10 +56,13 @@ int ScanCall::call(const Communicator& own, unisono_request_t* request) {
 
 bool ExscanCall::take(const Communicator& own, const void* send, void* receive, LargeCount count,
                       Handle type, Handle op, Handle comm) {
-  if (own.rank == 0 && receive == nullptr && count > 0) {
+  const bool is_ignored = own.rank == 0 && !are_in_place(send, receive);
+  if (is_ignored && receive == nullptr && count > 0) {
     receive = nowhere_.allocate(count * std::max<std::int64_t>(0, type_info(type).extent));
   }
-  return ReduceAllCall::take(own, send, receive, count, type, op, comm);
+  if (!ReduceAllCall::take(own, send, receive, count, type, op, comm)) return false;
+  if (is_ignored) buffers_->leave_output();
+  return true;
 }
 
 int ExscanCall::call(const Communicator& own, unisono_request_t* request) {

@@ -93,7 +93,7 @@ class ScanCall final : public ReduceAllCall {
 
 class ExscanCall final : public ReduceAllCall {
  public:
-  // The output means nothing at rank 0, and may be null.
+  // The output means nothing at rank 0, and may lead anywhere.
   bool take(const Communicator& own, const void* send, void* receive, LargeCount count, Handle type,
             Handle op, Handle comm);
   int call(const Communicator& own, unisono_request_t* request) override;
