@@ -46,7 +46,7 @@ bool OutgoingStream::accepts_message() {
 // ---- connecting --------------------------------------------------------------------------------
 
 void OutgoingStream::connect() {
-  auto begun = start_to_connect(identity_.address, to_);
+  auto begun = start_to_connect(identity_.address, to_, identity_.congestion);
   if (!begun.ok()) return rest(begun.error().message);
   socket_ = std::move(*begun);
   state_ = State::connecting;
@@ -64,7 +64,6 @@ void OutgoingStream::take_connection() {
     return rest(fmt::format("cannot connect to {}: {}", endpoint_text(to_), error_text(error)));
   }
   set_stream_options(socket_, identity_.silence_ns);
-  set_congestion_control(socket_, identity_.congestion);
   hello_ = encode_hello({.from = static_cast<std::uint32_t>(identity_.rank),
                          .to = static_cast<std::uint32_t>(target_),
                          .tags = identity_.tags,

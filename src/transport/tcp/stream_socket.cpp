@@ -95,8 +95,10 @@ Result<Endpoint> endpoint_of_socket(const Descriptor& socket) {
   return endpoint_of(own);
 }
 
-Result<Descriptor> start_to_connect(const IpAddress& from, const Endpoint& to) {
+Result<Descriptor> start_to_connect(const IpAddress& from, const Endpoint& to,
+                                    std::string_view congestion) {
   UNISONO_ASSIGN(Descriptor socket, bound_socket(from, true));
+  set_congestion_control(socket, congestion);
   const SocketAddress there = socket_address(to, interface_of(from));
   if (connect(socket.get(), there.get(), there.length) != 0 && errno != EINPROGRESS) {
     return stream_error(fmt::format("cannot connect to {}", endpoint_text(to)), errno);

@@ -25,8 +25,11 @@ base::Result<base::Descriptor> listen_at(const IpAddress& address);
 base::Result<Endpoint> endpoint_of_socket(const base::Descriptor& socket);
 
 // Begins to connect from `from`. The connection is made, or has failed, when the socket is
-// writable. Errors: system.
-base::Result<base::Descriptor> start_to_connect(const IpAddress& from, const Endpoint& to);
+// writable. `congestion`: its congestion control, as of choose_congestion_control(). It is set
+// before the connection is made: a socket that has been with BBR is paced by the kernel ever after.
+// Errors: system.
+base::Result<base::Descriptor> start_to_connect(const IpAddress& from, const Endpoint& to,
+                                                std::string_view congestion);
 
 // Short segments are not delayed. An idle connection sends probes, so that firewalls keep it. It is
 // an error if nothing that was sent is acknowledged for `silence_ns`.

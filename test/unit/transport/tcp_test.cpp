@@ -147,6 +147,18 @@ TEST_F(TcpTest, StreamsDoNotPaceByAnEstimate) {
             std::vector{chosen.empty() ? system : chosen});
 }
 
+// The kernel goes on pacing a socket that BBR has had once it was connected.
+TEST(CongestionControl, IsSetBeforeTheConnectionIsMade) {
+  auto listener = listen_at(*parse_ip("127.0.0.1"));
+  ASSERT_TRUE(listener.ok());
+  set_congestion_control(*listener, "reno");
+  if (congestion_control_of(*listener) != "reno") GTEST_SKIP() << "this process may not use reno";
+  const Endpoint to = *endpoint_of_socket(*listener);
+  auto socket = start_to_connect(to.address, to, "reno");
+  ASSERT_TRUE(socket.ok());
+  EXPECT_EQ(congestion_control_of(*socket), "reno");
+}
+
 TEST(CongestionControl, OnlyBbrIsReplaced) {
   auto socket = listen_at(*parse_ip("127.0.0.1"));
   ASSERT_TRUE(socket.ok());
