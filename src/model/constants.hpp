@@ -18,6 +18,7 @@ enum class Constant : std::uint8_t {
   folded_below,
   streamed_broadcast,
   streamed_block,
+  streamed_on_shared_cores,
   tiny_block,
   passed_on,
   many_of_host,
@@ -44,7 +45,7 @@ enum class Constant : std::uint8_t {
   nic_back_off,
   nic_back_off_most,
 };
-inline constexpr int kConstantCount = 32;
+inline constexpr int kConstantCount = 33;
 
 enum class Quantity : std::uint8_t { bytes, ranks, time, time_per_byte };
 

@@ -150,6 +150,45 @@ bool blocks_by_streams(const Situation& call) {
   return !call.shares_hosts() && !(crowds_shared_cores(call) && fits_queues(call)) &&
          few_by_streams_from(call, Constant::streamed_block);
 }
+// There a message costs processor time, of which streams need less: the kernel sends and receives
+// many packets at once.
+bool on_shared_cores_by_streams(const Situation& call, std::int64_t message_bytes) {
+  const Shape& shape = call.shape;
+  const bool shares_cores = call.now.shared_cores > 0 && shape.ranks > call.now.shared_cores;
+  return call.now.streams && shares_cores && shape.hosts.given() && !shape.blocks.given() &&
+         has_few(call, shape.hosts.hosts()) &&
+         message_bytes >= limit(call, Constant::streamed_on_shared_cores);
+}
+bool short_by_streams(const Situation& call) {
+  return on_shared_cores_by_streams(call, call.bytes) && call.shape.hosts.hosts() > 2;
+}
+bool short_by_streams_of_single_ranks(const Situation& call) {
+  return !call.shares_hosts() && short_by_streams(call);
+}
+bool shares_hosts_short_by_streams(const Situation& call) {
+  return call.shares_hosts() && short_by_streams(call);
+}
+bool short_blocks_by_streams(const Situation& call) {
+  return !call.shares_hosts() && short_by_streams(call) && fits_queues(call);
+}
+bool short_blocks_by_streams_doubling(const Situation& call) {
+  return short_blocks_by_streams(call) &&
+         std::has_single_bit(static_cast<unsigned>(call.shape.ranks));
+}
+bool shares_hosts_blocks_by_streams(const Situation& call) {
+  return call.shares_hosts() && on_shared_cores_by_streams(call, call.bytes) && fits_queues(call);
+}
+// Each sends a part of its vector by a stream, in place of the whole to one that combines.
+bool combined_by_one(const Situation& call) {
+  return combined_on_shared_cores(call) &&
+         !(call.shape.hosts.hosts() > 2 && can_split(call) &&
+           on_shared_cores_by_streams(call, call.bytes / call.shape.ranks));
+}
+// It pays while all that the one host receives is not much longer than such a message.
+bool combined_by_one_host(const Situation& call) {
+  return shares_hosts_multicasts(call) &&
+         !on_shared_cores_by_streams(call, call.bytes * (call.shape.hosts.hosts() - 1) / 2);
+}
 bool shares_hosts_long_by_streams(const Situation& call) {
   return call.shares_hosts() && long_by_streams(call);
 }
@@ -221,6 +260,11 @@ constexpr Rule kRules[] = {
      "segments of a long vector follow one another from host to host"},
     {Collective::broadcast, "fnomial", false, middle_by_streams,
      "few hosts pass a vector on by streams, which lose nothing; few steps", "2"},
+    {Collective::broadcast, "fnomial", false, short_by_streams_of_single_ranks,
+     "few hosts share the cores of one machine: streams take less of them than a multicast", "2"},
+    {Collective::broadcast, "two-level", false, shares_hosts_short_by_streams,
+     "hosts share memory, and the cores of one machine: streams take less than a multicast",
+     "fnomial"},
     {Collective::broadcast, "two-level", false, shares_hosts_multicasts,
      "hosts share memory: one multicast to them, and one in each", "flat,first"},
     {Collective::broadcast, "two-level", false, shares_hosts,
@@ -252,7 +296,7 @@ constexpr Rule kRules[] = {
      "reduce-scatter-allgather"},
     {Collective::allreduce, "two-level", false, shares_hosts_splits,
      "hosts share memory, and a long vector is worth splitting over them", "ring"},
-    {Collective::allreduce, "two-level", false, shares_hosts_multicasts,
+    {Collective::allreduce, "two-level", false, combined_by_one_host,
      "hosts share memory: each sends one vector, and a multicast brings all the result",
      "gather-release"},
     {Collective::allreduce, "two-level", false, shares_hosts,
@@ -261,7 +305,7 @@ constexpr Rule kRules[] = {
      "ranks outnumber cores, so that pieces of a long vector would wait for each rank's turn"},
     {Collective::allreduce, "pairwise", false, exchanged_by_two_hosts,
      "two hosts send no more bytes than by halves, in one step"},
-    {Collective::allreduce, "gather-release", false, combined_on_shared_cores,
+    {Collective::allreduce, "gather-release", false, combined_by_one,
      "hosts share the cores of one machine: each sends its vector once, and a multicast brings all the result"},
     {Collective::allreduce, "reduce-scatter-allgather", false, splits_between_hosts,
      "a long vector is worth splitting over the hosts; few steps"},
@@ -275,6 +319,9 @@ constexpr Rule kRules[] = {
      "each host sends one vector, and a multicast brings all the result"},
     {Collective::allreduce, "pairwise", false, always,
      "every rank has a core, or the vector cannot be split; few steps"},
+    {Collective::allgather, "two-level", false, shares_hosts_blocks_by_streams,
+     "hosts share memory, and the cores of one machine: streams take less than multicasts",
+     "recursive-doubling"},
     {Collective::allgather, "two-level", false, shares_hosts_multicasts_short,
      "hosts share memory: each multicasts its blocks to the others", "direct"},
     {Collective::allgather, "two-level", false, shares_hosts_short,
@@ -290,6 +337,10 @@ constexpr Rule kRules[] = {
      "hosts share the cores of one machine and blocks are short, so that one gathers for all"},
     {Collective::allgather, "ring", false, long_between_hosts,
      "blocks are long: they fill each host's link one after another, and none is lost to a crowd"},
+    {Collective::allgather, "recursive-doubling", false, short_blocks_by_streams_doubling,
+     "few hosts share the cores of one machine: streams take less of them than multicasts; few steps"},
+    {Collective::allgather, "bruck", false, short_blocks_by_streams,
+     "few hosts share the cores of one machine: streams take less of them than multicasts; few steps"},
     {Collective::allgather, "ring", false, blocks_by_streams,
      "few hosts pass blocks on by streams, which lose nothing; only neighbours talk"},
     {Collective::allgather, "direct", false, multicasts,

@@ -396,11 +396,12 @@ TEST(Choose, TwoHostsExchangeWhereMoreGatherAndRelease) {
 
 // Where hosts share the cores of one machine, the number of messages counts, and no longer path.
 TEST(Choose, HostsThatShareCoresSendFewMessages) {
-  const auto name = [](Collective collective, std::int64_t bytes, int ranks, int shared_cores) {
+  const auto name = [](Collective collective, std::int64_t bytes, int ranks, int shared_cores,
+                       bool streams = true) {
     Shape shape{.collective = collective, .ranks = ranks, .count = bytes / 4};
     shape.hosts = topology::HostMap::apart(ranks);
     const Circumstances now{
-        .element_bytes = 4, .shared_cores = shared_cores, .multicast = true, .streams = true};
+        .element_bytes = 4, .shared_cores = shared_cores, .multicast = true, .streams = streams};
     return std::string(choose(shape, now).algorithm->name);
   };
   constexpr std::int64_t kKiB = 1024;
@@ -412,20 +413,61 @@ TEST(Choose, HostsThatShareCoresSendFewMessages) {
     EXPECT_EQ(name(Collective::reduce_scatter, 2 * kKiB, 4, cores), "mock-allreduce");
   }
   for (const int ranks : {4, 8}) {
-    EXPECT_EQ(name(Collective::allreduce, 64 * kKiB, ranks, 2), "gather-release");
+    EXPECT_EQ(name(Collective::allreduce, 64 * kKiB, ranks, 2, false), "gather-release");
     EXPECT_EQ(name(Collective::allreduce, 8192 * kKiB, ranks, 2), "ring");
     EXPECT_EQ(name(Collective::allgather, 8, ranks, 2), "gather-release");
     EXPECT_EQ(name(Collective::allgather, kKiB, ranks, 2),
               ranks == 8 ? "gather-release" : "direct");
     EXPECT_EQ(name(Collective::allgather, 2 * kKiB, ranks, 2), "direct");
-    EXPECT_EQ(name(Collective::allgather, 128 * kKiB, ranks, 2), ranks == 8 ? "direct" : "ring");
-    EXPECT_EQ(name(Collective::allgather, 256 * kKiB, ranks, 2), "ring");
+    EXPECT_EQ(name(Collective::allgather, 128 * kKiB, ranks, 2, false), "direct");
+    EXPECT_EQ(name(Collective::allgather, 512 * kKiB, ranks, 2), "ring");
     EXPECT_EQ(name(Collective::alltoall, 8, ranks, 2), "bruck");
     EXPECT_EQ(name(Collective::alltoall, kKiB, ranks, 2), "linear");
     EXPECT_EQ(name(Collective::reduce_scatter, 8, ranks, 2), "mock-allreduce");
     EXPECT_EQ(name(Collective::reduce_scatter, 2 * kKiB, ranks, 2), "recursive-halving");
     EXPECT_EQ(name(Collective::reduce_scatter, 16 * kKiB, ranks, 2), "pairwise");
   }
+}
+
+// The kernel sends and receives many packets of a stream at once.
+TEST(Choose, HostsThatShareCoresTakeStreamsForMiddleSizes) {
+  const auto name = [](Collective collective, int hosts, int of_host, std::int64_t bytes,
+                       bool streams = true) {
+    std::vector<int> labels;
+    for (int rank = 0; rank < hosts * of_host; ++rank) labels.push_back(rank / of_host);
+    Shape shape{.collective = collective, .ranks = hosts * of_host, .count = bytes / 4};
+    shape.hosts = topology::HostMap::of_labels(labels);
+    const Circumstances now{.element_bytes = 4,
+                            .shared_cores = 2,
+                            .multicast = of_host == 1,
+                            .leaders_multicast = true,
+                            .streams = streams};
+    const Choice choice = choose(shape, now);
+    return algorithm::describe(*choice.algorithm, choice.parameters);
+  };
+  const model::Machine& machine = model::default_machine();
+  const auto from = model::constant_of(machine, model::Constant::streamed_on_shared_cores).count();
+  const auto few =
+      static_cast<int>(model::constant_of(machine, model::Constant::few_ranks).count());
+  EXPECT_EQ(name(Collective::broadcast, 3, 1, from), "fnomial(2)");
+  EXPECT_EQ(name(Collective::broadcast, 3, 1, from - 4), "flat");
+  EXPECT_EQ(name(Collective::broadcast, 3, 1, from, false), "flat");
+  EXPECT_EQ(name(Collective::broadcast, few + 1, 1, from), "flat");
+  EXPECT_EQ(name(Collective::broadcast, 4, 2, from), "two-level(fnomial,root)");
+  EXPECT_EQ(name(Collective::broadcast, 4, 2, from - 4), "two-level(flat,first)");
+  EXPECT_EQ(name(Collective::allgather, 4, 1, from), "recursive-doubling");
+  EXPECT_EQ(name(Collective::allgather, 6, 1, from), "bruck");
+  EXPECT_EQ(name(Collective::allgather, 6, 1, from - 4), "direct");
+  EXPECT_EQ(name(Collective::allgather, 6, 1, from, false), "direct");
+  EXPECT_EQ(name(Collective::allgather, 2, 2, from), "two-level(recursive-doubling)");
+  EXPECT_EQ(name(Collective::allgather, 2, 2, from - 4), "two-level(direct)");
+  for (const int hosts : {3, 4, 8}) {
+    EXPECT_EQ(name(Collective::allreduce, hosts, 1, hosts * from), "reduce-scatter-allgather");
+    EXPECT_EQ(name(Collective::allreduce, hosts, 1, hosts * (from - 4)),
+              "gather-release(" + std::to_string(hosts == 8 ? 7 : hosts) + ")");
+  }
+  EXPECT_EQ(name(Collective::allreduce, 4, 2, from), "two-level(pairwise,7)");
+  EXPECT_EQ(name(Collective::allreduce, 4, 2, from / 2), "two-level(gather-release,7)");
 }
 
 // A message between hosts costs both processors. Where the chain is long, few steps are better.
