@@ -271,7 +271,7 @@ using unisono::base::Code;
 int unisono_init(unisono_comm_t* world) try {
   using namespace unisono::api;
   if (world == nullptr) return fail(Code::argument, "unisono_init: world is NULL");
-  if (!claim_process_init()) {
+  if (is_forked_child() || !claim_process_init()) {
     return fail(Code::state,
                 "unisono_init: this process is a rank already, or was one, or its parent was "
                 "when it forked; init is once per process");

@@ -9,7 +9,7 @@
 namespace unisono::comm {
 namespace {
 
-// A rank can wait for one descriptor beside its own; for others it looks so often.
+// A rank can wait for one descriptor beside its own, and in one job. At others it looks so often.
 constexpr std::int64_t kManyDescriptorsNs = base::kMillisecond;
 // How long it sleeps at most while it progresses other communicators as well.
 constexpr std::int64_t kCarriedNs = 10 * base::kMillisecond;
@@ -22,6 +22,14 @@ void note_waits(const OperationQueue& queue, std::int64_t now_ns) {
 }
 
 }  // namespace
+
+void CommunicatorWait::find_other_jobs() {
+  for (Communicator* c : communicators_) {
+    if (&c->job_ != &job_ && std::ranges::count(other_jobs_, &c->job_) == 0) {
+      other_jobs_.push_back(&c->job_);
+    }
+  }
+}
 
 bool CommunicatorWait::sleeps_at_once() const {
   return std::ranges::any_of(communicators_, [](const Communicator* c) {
@@ -41,11 +49,12 @@ engine::SleepTarget CommunicatorWait::prepare_operations() {
       if (!is_second && own.descriptor >= 0) all.descriptor = own.descriptor;
     }
   }
+  if (!other_jobs_.empty()) all.limit_ns = std::min(all.limit_ns, kManyDescriptorsNs);
   return all;
 }
 
 void CommunicatorWait::limit_sleep_by_carry_on(engine::SleepTarget& target) {
-  job_.carry_on();
+  carry_on();
   target.limit_ns = std::min(target.limit_ns, carry_on_sleep_ns_);
   carry_on_sleep_ns_ = std::min(2 * carry_on_sleep_ns_, wait::CarryOn::kLongestSleepNs);
 }
@@ -54,7 +63,8 @@ void CommunicatorWait::limit_sleep_by_carry_on(engine::SleepTarget& target) {
 // whose operation is in the NIC path sleeps on: its engine decides when to check.
 bool CommunicatorWait::sleep() {
   engine::SleepTarget target = prepare_operations();
-  if (job_.carry_on) limit_sleep_by_carry_on(target);
+  const auto has_own = [](const job::Job* job) { return static_cast<bool>(job->carry_on); };
+  if (job_.carry_on || std::ranges::any_of(other_jobs_, has_own)) limit_sleep_by_carry_on(target);
   const bool woken = target.limit_ns <= 0 || sleep_once(target);
   bool is_in_nic = false;
   for (Communicator* c : communicators_) {
@@ -96,7 +106,9 @@ bool CommunicatorWait::sleep_once(engine::SleepTarget target) {
     }
   }
   if (credit) change_credit_sleepers(false);
-  job_.watch().look(base::now_ns());
+  const std::int64_t now = base::now_ns();
+  job_.watch().look(now);
+  for (job::Job* job : other_jobs_) job->watch().look(now);
   return woken;
 }
 

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "comm/communicator.hpp"
 #include "wait/wait_until.hpp"
@@ -13,9 +14,11 @@ namespace unisono::comm {
 
 class CommunicatorWait {
  public:
-  // All of one rank; at least one.
+  // At least one. They may be of several jobs of this process.
   explicit CommunicatorWait(std::span<Communicator* const> communicators)
-      : communicators_(communicators), job_(communicators.front()->job_) {}
+      : communicators_(communicators), job_(communicators.front()->job_) {
+    if (communicators.size() > 1) find_other_jobs();
+  }
 
   // Waits until `over()` is true. It is called before and after each check for failures: an event
   // that comes after the check ends the sleep.
@@ -28,7 +31,7 @@ class CommunicatorWait {
       if (over()) return true;
       carry_others();
       for (Communicator* c : communicators_) c->watchdog_.examine(false);
-      if (job_.carry_on && ++turns_ % wait::CarryOn::kTurns == 0) job_.carry_on();
+      if (++turns_ % wait::CarryOn::kTurns == 0) carry_on();
       return over();
     };
     wait::wait_until(
@@ -37,8 +40,22 @@ class CommunicatorWait {
 
  private:
   bool sleeps_at_once() const;
+  void find_other_jobs();
+  // The caller's own communication.
+  void carry_on() {
+    if (job_.carry_on) job_.carry_on();
+    for (job::Job* job : other_jobs_) {
+      if (job->carry_on) job->carry_on();
+    }
+  }
   // This rank's other communicators that no other thread progresses now; true if there are any.
-  bool carry_others() { return job_.agent() != nullptr && job_.agent()->carry_in_wait(); }
+  bool carry_others() {
+    bool any = job_.agent() != nullptr && job_.agent()->carry_in_wait();
+    for (job::Job* job : other_jobs_) {
+      any |= job->agent() != nullptr && job->agent()->carry_in_wait();
+    }
+    return any;
+  }
   bool sleep();
   bool sleep_once(engine::SleepTarget target);
   engine::SleepTarget prepare_operations();
@@ -47,7 +64,8 @@ class CommunicatorWait {
   void ask_for_interrupt(bool woken);
 
   std::span<Communicator* const> communicators_;
-  job::Job& job_;
+  job::Job& job_;                      // in which it sleeps
+  std::vector<job::Job*> other_jobs_;  // at which it looks now and then
   std::uint32_t turns_ = 0;
   std::int64_t carry_on_sleep_ns_ = wait::CarryOn::kFirstSleepNs;
   std::int64_t asked_ns_ = 0;  // when the application was asked for an interrupt; 0: never

@@ -62,8 +62,9 @@ bool Agent::lend(Carried& carried, When when) {
   if (thread_.joinable()) {
     if (wake) changed_.notify_one();
     if (when == When::now) doorbells_.wake(rank_);  // it may sleep there for another one
-  } else if (at_once) {
-    network_->agent().hand_over(when == When::now);
+  } else {
+    if (at_once) network_->agent().hand_over(when == When::now);
+    network_->agent().note_begun();
   }
   return true;
 }
@@ -94,7 +95,7 @@ bool Agent::carry() {
 
 // The thread that has the lock is carrying, too.
 bool Agent::try_to_carry() {
-  if (Carried::is_in_turn()) return false;
+  if (Carried::is_thread_in_turn()) return false;
   const std::unique_lock lock(mutex_, std::try_to_lock);
   return !lock.owns_lock() || carry_all();
 }

@@ -43,6 +43,7 @@ bool WaitLoans::try_to_take_back(Carried& carried) {
 
 // One that is free, and of which this thread has not had a turn.
 Carried* WaitLoans::next(const std::vector<Carried*>& had) {
+  const std::lock_guard lock(mutex_);
   const auto is_free = [&had](const Loan& loan) {
     return !loan.is_in_use && !loan.is_wanted && std::ranges::count(had, loan.carried) == 0;
   };
@@ -52,21 +53,36 @@ Carried* WaitLoans::next(const std::vector<Carried*>& had) {
   return loan->carried;
 }
 
-bool WaitLoans::carry_all() {
-  if (Carried::is_in_turn()) return false;
-  std::vector<Carried*> had;
-  std::unique_lock lock(mutex_);
-  while (Carried* const carried = next(had)) {
-    had.push_back(carried);
-    lock.unlock();
-    const bool goes_on = carried->take_turn();
-    lock.lock();
-    const auto loan = find(*carried);
+// Also if the turn has thrown.
+class WaitLoans::Use {
+ public:
+  Use(WaitLoans& loans, const Carried& carried) : loans_(loans), carried_(carried) {}
+  ~Use() {
+    const std::lock_guard lock(loans_.mutex_);
+    const auto loan = loans_.find(carried_);
     loan->is_in_use = false;
-    if (!goes_on) remove(loan);
-    returned_.notify_all();
+    if (!goes_on) loans_.remove(loan);
+    loans_.returned_.notify_all();
   }
-  return !loans_.empty();
+  Use(const Use&) = delete;
+  Use& operator=(const Use&) = delete;
+
+  bool goes_on = true;
+
+ private:
+  WaitLoans& loans_;
+  const Carried& carried_;
+};
+
+bool WaitLoans::carry_all() {
+  if (Carried::is_thread_in_turn()) return false;
+  std::vector<Carried*> had;
+  while (Carried* const carried = next(had)) {
+    Use use(*this, *carried);
+    had.push_back(carried);
+    use.goes_on = carried->take_turn();
+  }
+  return count_.load(std::memory_order_relaxed) > 0;
 }
 
 }  // namespace unisono::job

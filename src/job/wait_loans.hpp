@@ -30,7 +30,8 @@ class WaitLoans {
     bool is_in_use = false;
     bool is_wanted = false;  // by its owner: no other thread begins a turn
   };
-  // With the lock.
+  class Use;
+  // These two with the lock.
   std::vector<Loan>::iterator find(const Carried& carried);
   void remove(std::vector<Loan>::iterator loan);
   Carried* next(const std::vector<Carried*>& had);

@@ -96,6 +96,15 @@ void AnsweringThread::hand_over(bool look) {
   if (look || rests_.load()) nudge();
 }
 
+void AnsweringThread::note_begun() {
+  bool is_late;
+  {
+    const std::lock_guard lock(mutex_);
+    is_late = carrier_.sleep_target(false).deadline_ns < sleeps_until_ns_;
+  }
+  if (is_late) nudge();
+}
+
 AnsweringThread::Woken AnsweringThread::sleep(std::int64_t timeout_ns, Others others) {
   Carrier::SleepTarget target;
   bool counts_arrivals;
@@ -157,12 +166,15 @@ void AnsweringThread::sleep_until_nudged(int descriptor, std::int64_t timeout_ns
 // if a thread of the rank is active.
 std::optional<bool> AnsweringThread::turn(bool busy) {
   Carrier::SleepTarget target;
+  std::int64_t sleep_ns;
   {
     const std::lock_guard lock(mutex_);
     target = carrier_.sleep_target(!busy);
+    const std::int64_t now = base::now_ns();
+    sleep_ns = target.deadline_ns - now;
+    if (busy) sleep_ns = std::min(sleep_ns, kBusySleepNs);
+    sleeps_until_ns_ = now + sleep_ns;
   }
-  std::int64_t sleep_ns = target.deadline_ns - base::now_ns();
-  if (busy) sleep_ns = std::min(sleep_ns, kBusySleepNs);
   if (target.pause_ns > 0) {
     target.descriptor = -1;
     sleep_ns = std::min(sleep_ns, target.pause_ns);
@@ -171,8 +183,13 @@ std::optional<bool> AnsweringThread::turn(bool busy) {
   look_.store(false);
   const std::int64_t about_ns = looked_ns_.load(std::memory_order_relaxed) + kThreadAboutNs;
   if (!handed_over_.load() && base::now_ns() < about_ns) return std::nullopt;
-  const std::lock_guard lock(mutex_);
-  return carrier_.progress();
+  bool came;
+  {
+    const std::lock_guard lock(mutex_);
+    came = carrier_.progress();
+  }
+  if (came) note_arrival();
+  return came;
 }
 
 }  // namespace unisono::network

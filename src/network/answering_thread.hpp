@@ -45,6 +45,9 @@ class AnsweringThread {
   // The caller will sleep elsewhere: this thread takes over at once. `look`: it also polls if
   // nothing comes.
   void hand_over(bool look);
+  // Something has been begun, for which this thread may have to send again: it sleeps no longer
+  // than until then.
+  void note_begun();
 
   // For a thread of the rank that sleeps on the datagrams itself: announce, check once more, then
   // sleep, then withdraw. The sleep ends when something comes, also if another thread takes it,
@@ -76,7 +79,8 @@ class AnsweringThread {
   std::atomic<std::int64_t> looked_ns_{0};  // when a thread of the rank last polled
   std::atomic<bool> rests_{false};          // it leaves the datagrams to the rank's threads
   std::atomic<bool> handed_over_{false};
-  std::atomic<bool> look_{false};  // the next turn is at once
+  std::atomic<bool> look_{false};     // the next turn is at once
+  std::int64_t sleeps_until_ns_ = 0;  // its last turn, at most; under mutex_
   std::atomic<bool> stop_{false};
   std::thread thread_;
 };

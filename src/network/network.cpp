@@ -80,7 +80,13 @@ const transport::Capabilities& Network::capabilities() const {
 void Network::put(const transport::Put& message) {
   const std::thread::id self = std::this_thread::get_id();
   if (sending_.load(std::memory_order_relaxed) != self) mutex_.lock();
-  carrier_.transport().put(message);
+  try {
+    carrier_.transport().put(message);
+  } catch (...) {  // no memory: the caller hears of it, and others go on
+    sending_.store({}, std::memory_order_relaxed);
+    mutex_.unlock();
+    throw;
+  }
   if (message.flag == nullptr) {
     sending_.store(self, std::memory_order_relaxed);
     return;

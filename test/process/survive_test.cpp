@@ -14,6 +14,7 @@
 #include "base/prng.hpp"
 #include "harness/outcome.hpp"
 #include "process/ranks.hpp"
+#include "process/word.hpp"
 
 namespace unisono::harness::survive_test {
 namespace {
@@ -74,6 +75,60 @@ TEST(Survive, TheOthersGoOnAndFinalizeWell) {
   job.signal(2, SIGKILL);
   job.expect_all_clean(2);
   EXPECT_TRUE(nothing_left(job, shm_before));
+}
+
+// Over the world's communicators as exchanges. Null: this rank is none of the two.
+unisono_comm_t job_of_two(const ProcessRank& self, int first, int second) {
+  const bool is_member = self.rank == first || self.rank == second;
+  unisono_comm_t both = nullptr, world = nullptr;
+  EXPECT_TRUE(succeeded(
+      unisono_comm_split(self.world, is_member ? 0 : -1, self.rank == first ? 0 : 1, &both)));
+  if (!is_member) return nullptr;
+  const unisono_exchange_t exchange{[](const void* own, void* all, std::size_t bytes, void* comm) {
+                                      return unisono_allgather(
+                                          own, all, static_cast<std::int64_t>(bytes), UNISONO_BYTE,
+                                          static_cast<unisono_comm_t>(comm));
+                                    },
+                                    both};
+  unisono_init_options_t options{};
+  options.size = sizeof options;
+  EXPECT_TRUE(
+      succeeded(unisono_init_with(self.rank == first ? 0 : 1, 2, &exchange, &options, &world)));
+  EXPECT_TRUE(succeeded(unisono_comm_free(both)));
+  return world;
+}
+
+// A rank waits for requests of two jobs, and a member of the second one dies.
+TEST(Survive, ADeathInEitherJobEndsAWaitForBoth) {
+  for (const int victim : {1, 2}) {
+    SCOPED_TRACE(victim);
+    ProcessJob job(3, [victim](ProcessRank& self) {
+      unisono_comm_t jobs[2] = {job_of_two(self, 0, 1), job_of_two(self, 0, 2)};
+      if (self.rank != 0) {
+        const Word the_end;
+        self.say("ready");
+        the_end.await();  // the victim is killed there
+        unisono_finalize(jobs[self.rank - 1]);
+        return;
+      }
+      unisono_request_t requests[2] = {};
+      for (int i : {0, 1}) {
+        ASSERT_TRUE(succeeded(unisono_barrier_start(jobs[i], &requests[i])));
+      }
+      self.say("ready");
+      int index = -1;
+      EXPECT_TRUE(failed(unisono_wait_any(requests, 2, &index), UNISONO_ERROR_RANK_LOST, {}));
+      EXPECT_EQ(index, victim - 1);
+      EXPECT_TRUE(succeeded(unisono_cancel(&requests[2 - victim])));
+      for (unisono_comm_t each : jobs) unisono_finalize(each);
+      self.say("done");
+    });
+    job.await_line_of_all();
+    job.signal(victim, SIGKILL);
+    EXPECT_TRUE(job.await_line(0));
+    job.signal(3 - victim, kWord);
+    job.expect_all_clean(victim);
+  }
 }
 
 // One after the other, also while the rest shrinks, until one is left.

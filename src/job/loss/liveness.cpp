@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "job/loss/liveness.hpp"
 
+#include <signal.h>
 #include <sys/epoll.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -17,10 +18,15 @@
 namespace unisono::job {
 namespace {
 
-bool has_ended(pid_t pid, const std::string& start_time) {
+// A record may be missing for lack of descriptors, too.
+bool is_unknown_to_kernel(pid_t pid) { return kill(pid, 0) != 0 && errno == ESRCH; }
+
+// Notes the start of a process whose record it reads for the first time.
+bool has_ended(pid_t pid, std::string& start_time) {
   const std::optional<base::ProcessRecord> record = base::read_process(pid);
-  return !record || record->start_time != start_time || record->state == 'Z' ||
-         record->state == 'X';
+  if (!record) return is_unknown_to_kernel(pid);
+  if (start_time.empty()) start_time = record->start_time;
+  return record->start_time != start_time || record->state == 'Z' || record->state == 'X';
 }
 
 // A truncated time; only differences are used.
@@ -62,12 +68,10 @@ void Liveness::watch(Process process, Method method) {
       return;
     }
   }
-  const std::optional<base::ProcessRecord> record = base::read_process(process.pid);
-  if (!record) {
+  if (has_ended(process.pid, process.start_time)) {
     dead_.insert(dead_.end(), process.ranks.begin(), process.ranks.end());
     return;
   }
-  process.start_time = record->start_time;
   by_proc_.push_back(std::move(process));
 }
 
@@ -87,7 +91,7 @@ std::vector<int> Liveness::poll() {
       poll_set_.erase(poll_set_.begin() + static_cast<std::ptrdiff_t>(i));
     }
   }
-  std::erase_if(by_proc_, [&told](const Process& process) {
+  std::erase_if(by_proc_, [&told](Process& process) {
     const bool ended = has_ended(process.pid, process.start_time);
     if (ended) told(process);
     return ended;

@@ -48,7 +48,8 @@ class Liveness {
     pid_t pid = 0;
     std::vector<int> ranks;
     base::Descriptor pidfd;  // by_descriptor_ only
-    std::string start_time;  // by_proc_ only: tells the process from a later one with its pid
+    // by_proc_ only: tells the process from a later one with its pid; empty: not yet read.
+    std::string start_time;
   };
   void watch(Process process, Method method);
 

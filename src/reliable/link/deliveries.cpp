@@ -11,33 +11,32 @@ constexpr std::uint64_t kAskFrom = kWindow / 2;
 
 void Deliveries::submit(Link& link, int target, const wire::Header& header,
                         std::span<const std::byte> payload) {
-  const wire::Envelope envelope = context_.filter.seal(header, payload);
-  if (link.sending.backlog.empty() && keep(link, target, envelope, payload)) {
+  if (link.sending.backlog.empty() && keep(link, target, header, payload)) {
     if (link.sending.under_way() == kAskFrom) ask(link, target);
     return;
   }
-  if (link.ended) return submit_to_ended(link, target, envelope, payload);
+  if (link.ended) return submit_to_ended(link, target, header, payload);
   ++context_.counts.waited;
   if (link.sending.backlog.empty()) backlogged_.push_back(target);
-  link.sending.backlog.push_back({envelope, {payload.begin(), payload.end()}});
+  link.sending.backlog.push_back({header, {payload.begin(), payload.end()}});
   ask(link, target);
 }
 
 // A peer that was taken for lost may live, and has to learn of that. But it acknowledges nothing,
 // so a backlog would have no end: packets before this one give way, or it is dropped.
-void Deliveries::submit_to_ended(Link& link, int target, const wire::Envelope& envelope,
+void Deliveries::submit_to_ended(Link& link, int target, const wire::Header& header,
                                  std::span<const std::byte> payload) {
   acknowledge(link, link.sending.unsent());
-  if (keep(link, target, envelope, payload)) return;
+  if (keep(link, target, header, payload)) return;
   ++context_.counts.abandoned;
   link.sending.skip_unsent();
 }
 
 // False if there is no room for it.
-bool Deliveries::keep(Link& link, int target, const wire::Envelope& envelope,
+bool Deliveries::keep(Link& link, int target, const wire::Header& header,
                       std::span<const std::byte> payload) {
   if (!link.sending.has_room() || !make_room()) return false;
-  link.sending.note_sent(outbox_.keep(target, envelope, payload));
+  link.sending.note_sent(outbox_.keep(target, header, payload));
   return true;
 }
 
@@ -61,8 +60,7 @@ void Deliveries::drain_backlogs() {
   std::erase_if(backlogged_, [this](int rank) {
     Link& link = links_.of(rank);
     auto& backlog = link.sending.backlog;
-    while (!backlog.empty() &&
-           keep(link, rank, backlog.front().envelope, backlog.front().payload)) {
+    while (!backlog.empty() && keep(link, rank, backlog.front().header, backlog.front().payload)) {
       backlog.pop_front();
     }
     if (!backlog.empty()) ask(link, rank);
@@ -133,6 +131,7 @@ void Deliveries::forget(int rank) {
     acknowledge(link, link.sending.unsent());
     drain_backlogs();
   } while (link.sending.under_way() != 0);
+  link.sending.ask.stop();
 }
 
 bool Deliveries::look_at_timer(Link& link, int rank) {

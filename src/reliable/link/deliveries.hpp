@@ -47,9 +47,8 @@ class Deliveries {
   bool look_at_timer(Link& link, int rank);
 
  private:
-  bool keep(Link& link, int target, const wire::Envelope& envelope,
-            std::span<const std::byte> payload);
-  void submit_to_ended(Link& link, int target, const wire::Envelope& envelope,
+  bool keep(Link& link, int target, const wire::Header& header, std::span<const std::byte> payload);
+  void submit_to_ended(Link& link, int target, const wire::Header& header,
                        std::span<const std::byte> payload);
   bool make_room();
   void ask(Link& link, int rank);

@@ -34,7 +34,7 @@ inline constexpr std::uint32_t kWantsAnswer = 1;
 
 // A packet that has its number but no place in the pool yet.
 struct WaitingPacket {
-  wire::Envelope envelope;
+  wire::Header header;
   std::vector<std::byte> payload;
 };
 

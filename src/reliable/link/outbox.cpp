@@ -31,15 +31,17 @@ std::size_t batch_of(const transport::Datagrams& datagrams) {
 
 }  // namespace
 
-std::uint32_t Outbox::keep(int target, const wire::Envelope& envelope,
+// The program may change its buffer meanwhile, though it must not. The tag is that of the copy, as
+// a packet with a wrong one would be repeated and dropped for ever.
+std::uint32_t Outbox::keep(int target, const wire::Header& header,
                            std::span<const std::byte> payload) {
   const std::uint32_t index = pool_.take();
   KeptPacket& packet = pool_.at(index);
-  packet.envelope = envelope;
   packet.payload_bytes = static_cast<std::uint32_t>(payload.size());
   packet.target = target;
   packet.queued = true;
   if (!payload.empty()) std::memcpy(pool_.room(index).data(), payload.data(), payload.size());
+  packet.envelope = context_.filter.seal(header, pool_.payload(index));
   queue_.push_back(index);
   ++context_.counts.packets;
   return index;
@@ -115,8 +117,12 @@ void Outbox::flush() {
   const bool is_burst = burst_.is_open();
   burst_.end();
   while (!is_empty()) {
-    if ((loose_.empty() ? send_kept(is_burst) : send_loose()) == 0) return;
+    if ((loose_.empty() ? send_kept(is_burst) : send_loose()) != 0) continue;
+    awaits_room_ = true;
+    return;
   }
+  // Packets that were left have been acknowledged: the datagrams need not wake anyone for room.
+  if (std::exchange(awaits_room_, false)) datagrams_.send({});
 }
 
 std::size_t Outbox::send_loose() {

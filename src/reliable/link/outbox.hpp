@@ -30,9 +30,8 @@ class Outbox {
         pool_(context.options.pool_packets, DatagramSizes::full_payload(datagrams.limits())) {}
 
   bool has_room() const { return pool_.free() != 0; }
-  // Keeps a packet and lets it leave. Returns its index in the pool, which has room.
-  std::uint32_t keep(int target, const wire::Envelope& envelope,
-                     std::span<const std::byte> payload);
+  // Keeps a packet, seals it and lets it leave. Returns its index in the pool, which has room.
+  std::uint32_t keep(int target, const wire::Header& header, std::span<const std::byte> payload);
   const KeptPacket& kept(std::uint32_t index) const { return pool_.at(index); }
   // Lets it leave again; not if it is about to leave.
   void repeat(std::uint32_t index);
@@ -81,6 +80,7 @@ class Outbox {
   PacketPool pool_;
   std::deque<std::uint32_t> queue_;  // packets of the pool
   std::deque<LoosePacket> loose_;    // before them
+  bool awaits_room_ = false;         // a send was short, and the rest has not left since
   Burst burst_;
   Bursts bursts_;  // without functions: no packet waits
 };

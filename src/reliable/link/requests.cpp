@@ -35,8 +35,8 @@ bool Requests::look_at_timer(Link& link, int rank) {
   ++context_.counts.looked_at;
   ReceivingSide& receiving = link.receiving;
   if (!receiving.lack.is_due(context_.now_ns)) return receiving.lack.runs();
-  const bool gap = receiving.arrivals.has_gap();
-  if (!gap && !receiving.awaited) {
+  const bool gap = receiving.arrivals.has_gap() && !link.ended;  // then nobody fills it
+  if (!gap && (!receiving.awaited || link.ended)) {
     receiving.lack.stop();
     return false;
   }

@@ -15,6 +15,7 @@
 #include "transport/tcp/frame.hpp"
 #include "transport/tcp/handshake.hpp"
 #include "transport/tcp/stream_identity.hpp"
+#include "transport/tcp/stream_socket.hpp"
 #include "transport/tcp/tags/payload_tag.hpp"
 
 namespace unisono::transport {
@@ -37,6 +38,8 @@ class IncomingStream {
 
   State state() const { return state_; }
   int descriptor() const { return socket_.get(); }
+  // Before it ends: that poller has it no more.
+  void leave(int poller) const { leave_poller(poller, socket_); }
   int rank() const { return rank_; }  // -1: not known yet
   std::uint64_t flags() const { return flags_; }
   std::uint64_t bytes() const { return bytes_; }

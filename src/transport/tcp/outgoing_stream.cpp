@@ -222,7 +222,8 @@ bool OutgoingStream::has_unacknowledged() const {
 // ---- the end -----------------------------------------------------------------------------------
 
 void OutgoingStream::close() {
-  socket_.reset();  // the poller forgets it
+  leave_poller(poller_.descriptor, socket_);
+  socket_.reset();
   state_ = State::idle;
   unsent_.clear();
   unsent_from_ = 0;

@@ -5,6 +5,7 @@
 #include <linux/sockios.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
@@ -141,6 +142,12 @@ std::string congestion_control_of(const Descriptor& socket) {
   socklen_t length = kMostNameBytes;
   if (getsockopt(socket.get(), IPPROTO_TCP, TCP_CONGESTION, name.data(), &length) != 0) return {};
   return name.data();
+}
+
+void leave_poller(int poller, const Descriptor& socket) {
+  if (!socket.valid()) return;
+  epoll_ctl(poller, EPOLL_CTL_DEL, socket.get(), nullptr);
+  shutdown(socket.get(), SHUT_RDWR);
 }
 
 int pending_error(const Descriptor& socket) {

@@ -47,6 +47,10 @@ std::string choose_congestion_control(const base::Descriptor& socket, std::strin
 void set_congestion_control(const base::Descriptor& socket, std::string_view name);
 std::string congestion_control_of(const base::Descriptor& socket);
 
+// Before the socket is closed. A child that the program has forked may hold it as well. Then
+// closing neither takes it out of the poller nor ends the connection.
+void leave_poller(int poller, const base::Descriptor& socket);
+
 // The error that the socket has met; 0: none.
 int pending_error(const base::Descriptor& socket);
 // Bytes that the other host's kernel has not acknowledged.

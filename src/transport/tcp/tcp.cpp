@@ -262,6 +262,7 @@ void Tcp::look_at_incoming(Incoming::iterator at) {
     case IncomingStream::State::ended:
       break;
   }
+  stream.leave(poller_.get());
   incoming_.erase(at);
   if (!listens_) listen_again();
 }

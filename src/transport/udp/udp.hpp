@@ -64,6 +64,7 @@ class Udp final : public JobDatagrams {
     return target == kGroup ? group_segmentation_ : features_.segmentation;
   }
   std::size_t receive(std::span<Incoming> datagrams) override;
+  bool may_sleep(bool only_urgent) override;
   int descriptor() const override { return poller_.get(); }
   DatagramCounts counts() const override { return counts_; }
   std::string last_error() const override;

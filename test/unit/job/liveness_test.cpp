@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -68,6 +69,32 @@ TEST_P(LivenessMethod, TellsEachDeathOnce) {
   EXPECT_EQ(liveness.poll(), (std::vector<int>{1, 3}));
   EXPECT_TRUE(liveness.poll().empty());
   EXPECT_EQ(liveness.watched(), 0U);
+}
+
+// With /proc out of reach as well, a process counts as alive while the kernel knows it.
+TEST(Liveness, ALackOfDescriptorsIsNoDeath) {
+  Sleeper child;
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const int next = dup(0);
+  ASSERT_GE(next, 0);
+  close(next);
+  rlimit none = before;
+  none.rlim_cur = static_cast<rlim_t>(next);
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  Liveness liveness({{getpid()}, {child.pid()}});
+  const std::vector<int> at_once = liveness.poll();
+  EXPECT_FALSE(base::read_process(child.pid()).has_value());  // the test tests something
+  setrlimit(RLIMIT_NOFILE, &before);
+  EXPECT_TRUE(at_once.empty());
+  EXPECT_EQ(liveness.watched(), 1U);
+  EXPECT_TRUE(liveness.poll().empty());
+  setrlimit(RLIMIT_NOFILE, &none);
+  const std::vector<int> later = liveness.poll();
+  setrlimit(RLIMIT_NOFILE, &before);
+  EXPECT_TRUE(later.empty());
+  child.kill_without_reaping();
+  EXPECT_EQ(liveness.poll(), std::vector<int>{1});
 }
 
 bool is_readable(int descriptor) {

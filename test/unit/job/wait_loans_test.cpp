@@ -7,6 +7,7 @@
 #include <atomic>
 #include <functional>
 #include <latch>
+#include <stdexcept>
 #include <thread>
 
 namespace unisono::job::wait_loans_test {
@@ -53,6 +54,14 @@ TEST(WaitLoans, ATurnWithinATurnIsNone) {
   loans.carry();
   EXPECT_FALSE(carried_within);
   EXPECT_EQ(turns, 1);
+}
+
+TEST(WaitLoans, ATurnThatThrowsIsOver) {
+  WaitLoans loans;
+  Turns thrower([]() -> bool { throw std::runtime_error("of the program"); });
+  loans.lend(thrower);
+  EXPECT_THROW(loans.carry(), std::runtime_error);
+  EXPECT_TRUE(loans.try_to_take_back(thrower));
 }
 
 // As with a function of the program that waits for a lock of the thread which looks.

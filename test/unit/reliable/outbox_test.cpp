@@ -35,7 +35,7 @@ class Recorder final : public transport::Datagrams {
       call.first_bytes.push_back(datagram.body.empty() ? std::byte{0} : datagram.body[0]);
     }
     now_ns_ += kAloneNs;
-    return datagrams.size();
+    return has_room ? datagrams.size() : 0;
   }
   bool joins(int /*target*/) const override { return can_join; }
   std::size_t receive(std::span<transport::Incoming>) override { return 0; }
@@ -43,6 +43,7 @@ class Recorder final : public transport::Datagrams {
 
   std::vector<Call> calls;
   bool can_join = true;
+  bool has_room = true;
 
  private:
   std::int64_t& now_ns_;
@@ -64,13 +65,12 @@ class OutboxBursts : public ::testing::Test {
     now_ns_ += kCallNs;
     context_.now_ns = now_ns_;
     const std::vector<std::byte> payload(8, static_cast<std::byte>(++number_));
-    const wire::Envelope envelope =
-        context_.filter.seal(context_.filter.header(wire::Kind::put, to, number_), payload);
+    const wire::Header header = context_.filter.header(wire::Kind::put, to, number_);
     std::uint32_t index = PacketPool::kNone;
     if (target == transport::kGroup) {
-      outbox_.send(target, envelope, payload);
+      outbox_.send(target, context_.filter.seal(header, payload), payload);
     } else {
-      index = outbox_.keep(target, envelope, payload);
+      index = outbox_.keep(target, header, payload);
     }
     outbox_.flush_or_gather(target, payload.size());
     return index;
@@ -194,6 +194,31 @@ TEST_F(OutboxBursts, APacketMayBeOverBeforeItLeaves) {
   std::size_t sent = 0;
   for (const Call& call : datagrams_.calls) sent += call.targets.size();
   EXPECT_EQ(sent, 2U);
+}
+
+// Else they would wake the rank for room that it does not need.
+TEST_F(OutboxBursts, DatagramsAreToldWhenNothingWaitsForRoomAnyMore) {
+  datagrams_.has_room = false;
+  allowed_ = false;
+  const std::uint32_t index = put(1);
+  outbox_.release(index);
+  datagrams_.has_room = true;
+  datagrams_.calls.clear();
+  outbox_.flush();
+  ASSERT_EQ(datagrams_.calls.size(), 1U);
+  EXPECT_TRUE(datagrams_.calls[0].targets.empty());
+  outbox_.flush();
+  EXPECT_EQ(datagrams_.calls.size(), 1U);
+}
+
+TEST_F(OutboxBursts, WhatIsKeptHasTheTagOfTheCopy) {
+  allowed_ = false;
+  const std::uint32_t index = put(1);
+  const KeptPacket& packet = outbox_.kept(index);
+  EXPECT_EQ(packet.payload_bytes, 8U);
+  const std::vector<std::byte> payload(8, static_cast<std::byte>(number_));
+  EXPECT_EQ(packet.envelope,
+            context_.filter.seal(context_.filter.header(wire::Kind::put, 1, number_), payload));
 }
 
 }  // namespace

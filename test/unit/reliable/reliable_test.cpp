@@ -426,6 +426,24 @@ TEST(Reliable, ADeadPeerCostsLessAndLess) {
 }
 
 // A packet that is played again is no sign of life. Rank 2 is nothing but that packet.
+// As a group's origin (group_test.cpp).
+TEST(Reliable, WhatADeadPeerDidNotGetThroughIsNotAskedForForEver) {
+  Ranks ranks(2);
+  ranks.network().lose_next(0, 1, 1);
+  ranks.raise(0, 1, kFlag, 1);
+  ranks.raise(0, 1, kFlag + 8, 1);
+  ranks.run_for(2 * kDelayNs);
+  EXPECT_EQ(ranks.word(1, kFlag + 8), 1U);
+  ranks.network().kill(0);
+  ranks.run_for(50 * kMillisecond);
+  EXPECT_GT(ranks.at(1).counts().nacks, 0U);
+  ranks.at(1).forget(0);
+  ranks.run_for(100 * kMillisecond);  // one timer is due once more
+  const std::uint64_t before = ranks.at(1).counts().nacks;
+  ranks.run_for(10'000 * kMillisecond);
+  EXPECT_EQ(ranks.at(1).counts().nacks, before);
+}
+
 TEST(Reliable, APeerIsSilentFromTheFirstQuestionUntilItIsHeard) {
   Ranks ranks(3);
   const auto wire = ranks.network().attach(2);

@@ -452,6 +452,30 @@ TEST_F(TcpTest, AConnectionCutBetweenMessagesIsMadeAgain) {
   EXPECT_EQ(world->at(1).failures(), 0U);
 }
 
+// A child that the program has forked has copies of all sockets. A stream that has ended must not
+// wake its rank for ever because of them.
+TEST_F(TcpTest, AStreamThatHasEndedIsSilentThoughAChildHasItsSocket) {
+  UNISONO_MAKE_WORLD(2);
+  world->connect(0, 1);
+  world->write(0, 1, 0, random_bytes(100'000, 1), 0, 1);
+  wait(1, 0, 1);
+  step_until([&] { return world->at(0).under_way() == 0; });
+  std::vector<base::Descriptor> copies;
+  for (const bool is_accepted : {true, false}) {
+    for (const int socket : sockets_at(listening_at(world->at(1)), is_accepted)) {
+      copies.emplace_back(dup(socket));
+    }
+  }
+  ASSERT_EQ(copies.size(), 2U);
+  ASSERT_EQ(shutdown(copies.front().get(), SHUT_RDWR), 0);
+  step_until([&] { return !world->at(0).accepts_message(1); });
+  for (int i = 0; i < 100; ++i) world->step();
+  for (const int rank : {0, 1}) {
+    pollfd one{.fd = world->at(rank).descriptor(), .events = POLLIN, .revents = 0};
+    EXPECT_EQ(poll(&one, 1, 0), 0) << rank;
+  }
+}
+
 TEST_F(TcpTest, AConnectionCutAmidAMessageIsAFailureOnBothSides) {
   UNISONO_MAKE_WORLD(3);
   world->connect(0, 1);

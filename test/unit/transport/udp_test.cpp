@@ -262,6 +262,24 @@ TEST(Udp, WhatTheSystemRefusesIsCountedAndLost) {
   EXPECT_EQ((*peer)->receive(incoming), 1U);
 }
 
+// One call of the system may bring more than one call takes.
+TEST(Udp, WhoseQueueHoldsDatagramsMayNotSleep) {
+  const auto local = loopback(Family::v4);
+  ASSERT_TRUE(local.ok());
+  auto ranks = UdpRanks::open(2, {.local = *local, .common_payload = 1000});
+  ASSERT_TRUE(ranks.ok());
+  const DatagramBytes bytes(100);
+  const std::vector<Outgoing> batch(20, Outgoing{1, bytes, {}});
+  ASSERT_EQ((*ranks)->at(0).send(batch), batch.size());
+  Udp& receiver = (*ranks)->at(1);
+  EXPECT_TRUE(receiver.may_sleep(false));  // the descriptor tells of these
+  std::vector<Incoming> incoming(5);
+  ASSERT_EQ(receiver.receive(incoming), incoming.size());
+  EXPECT_FALSE(receiver.may_sleep(false));
+  for (std::size_t got = incoming.size(); got < batch.size();) got += receiver.receive(incoming);
+  EXPECT_TRUE(receiver.may_sleep(false));
+}
+
 TEST(Udp, WhatOverflowsAndWhatIsTooLongIsCounted) {
   const auto local = loopback(Family::v4);
   ASSERT_TRUE(local.ok());
