@@ -4,7 +4,6 @@
 #include <nanobind/stl/string.h>
 #include <pthread.h>
 
-#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <set>
@@ -39,11 +38,12 @@ bool has_ended(Abandoned& abandoned) {
   return true;
 }
 
+// Other threads may add to it while the library is called.
 void drop_ended(std::vector<Abandoned>& all) {
-  std::vector<Abandoned> dropped;
-  const auto end = std::ranges::partition(all, [](Abandoned& a) { return !has_ended(a); });
-  for (Abandoned& abandoned : end) dropped.push_back(std::move(abandoned));
-  all.erase(end.begin(), end.end());
+  std::vector<Abandoned> mine = std::exchange(all, {}), dropped;
+  for (Abandoned& abandoned : mine) {
+    (has_ended(abandoned) ? dropped : all).push_back(std::move(abandoned));
+  }
 }
 
 // Communicators that nobody has any more while operations on them are under way, with the arrays of
@@ -124,19 +124,21 @@ Communicator::Communicator(unisono_comm_t handle, bool is_world)
 
 // A forked child leaves everything as it is: it belongs to the parent.
 Communicator::~Communicator() {
-  if (is_open()) end();
+  std::string unheard;
+  if (is_open()) end(unheard);
   if (!is_own()) return;
   if (!abandoned_.empty()) add_orphan(nullptr, std::move(abandoned_));
   end_orphans();
 }
 
-int Communicator::end() {
+int Communicator::end(std::string& why) {
   const unisono_comm_t handle = std::exchange(handle_, nullptr);
   if (is_world_) worlds().erase(this);
   int code = UNISONO_OK;
   {
     const nb::gil_scoped_release release;
     code = is_world_ ? unisono_finalize(handle) : unisono_comm_free(handle);
+    if (code != UNISONO_OK) why = unisono_last_error();
   }
   if (code != UNISONO_ERROR_STATE || is_world_) {
     drop_completed();
@@ -162,7 +164,8 @@ void Communicator::close() {
   }
   {
     const Use use(*this);
-    check(end());
+    std::string why;
+    if (const int code = end(why); code != UNISONO_OK) raise(code, why);
   }
   end_orphans();
 }
@@ -260,6 +263,7 @@ std::unique_ptr<Communicator> init() {
 
 std::unique_ptr<Communicator> init_with(int rank, int size, const nb::callable& allgather,
                                         double timeout) {
+  joined = true;
   Exchange exchange{allgather, size, {}};
   const unisono_exchange_t door{&Exchange::call, &exchange};
   unisono_init_options_t options{};

@@ -45,6 +45,8 @@ class Communicator {
   // the caller holds a request or plan that has not ended.
   void close();
   unisono_comm_t handle() const { return handle_; }
+  // By this thread or another one.
+  bool is_in_use() const { return is_in_use_; }
 
   // One call of the library. A Use exists from the look at the arguments until the end.
   class Use {
@@ -97,7 +99,8 @@ class Communicator {
   [[noreturn]] void raise_failure(int code);
   void drop_completed();
   // Ends the handle, or leaves it to later calls while abandoned operations use their arrays.
-  int end();
+  // Returns the library's code, and says why it is an error.
+  int end(std::string& why);
   static int asks_to_stop(void* communicator);
 
   unisono_comm_t handle_;
@@ -113,7 +116,7 @@ class Communicator {
 
 // Joins the job of the environment, or makes one over an allgather of the caller's.
 std::unique_ptr<Communicator> init();
-// Whether this process, or one that it was forked from, has called init().
+// Whether this process, or one that it was forked from, has called init() or init_with().
 bool has_joined();
 std::unique_ptr<Communicator> init_with(int rank, int size, const nanobind::callable& allgather,
                                         double timeout);

@@ -3,6 +3,7 @@
 
 #include <nanobind/stl/string.h>
 
+#include <cstdint>
 #include <deque>
 #include <string>
 #include <utility>
@@ -25,6 +26,7 @@ class UserOperator {
   void create() { check(unisono_op_create(&call, is_commutative_ ? 1 : 0, this, &op_)); }
   unisono_op_t op() const { return op_; }
 
+  std::uint64_t errors() const { return errors_; }
   nb::object take_error() { return std::exchange(error_, nb::object()); }
 
  private:
@@ -33,7 +35,6 @@ class UserOperator {
                    unisono_type_t type, void* user) {
     const nb::gil_scoped_acquire gil;
     auto& self = *static_cast<UserOperator*>(user);
-    if (self.error_.is_valid()) return;  // the results are lost already
     try {
       const auto bytes = static_cast<Py_ssize_t>(unisono_type_size(type)) * count;
       const auto view = [bytes](const void* memory, int flags) {
@@ -44,13 +45,15 @@ class UserOperator {
                                     view(left, PyBUF_READ), view(right, PyBUF_READ), type);
     } catch (nb::python_error& error) {
       self.error_ = nb::borrow(error.value());
+      ++self.errors_;
     }
   }
 
   nb::object function_;
   bool is_commutative_;
   unisono_op_t op_ = 0;
-  nb::object error_;
+  nb::object error_;  // the last one that nobody has taken
+  std::uint64_t errors_ = 0;
 };
 
 namespace {
@@ -90,7 +93,7 @@ unisono_op_t of_truth_values(unisono_op_t op) {
 
 Operator find_function(nb::handle function, bool is_commutative) {
   for (UserOperator& known : user_operators()) {
-    if (known.is(function, is_commutative)) return {known.op(), &known};
+    if (known.is(function, is_commutative)) return {known.op(), &known, known.errors()};
   }
   UserOperator& made = user_operators().emplace_back(nb::borrow(function), is_commutative);
   try {
@@ -99,7 +102,7 @@ Operator find_function(nb::handle function, bool is_commutative) {
     user_operators().pop_back();
     throw;
   }
-  return {made.op(), &made};
+  return {made.op(), &made, made.errors()};
 }
 
 // A program most often names one operator, by the same string. A comparison takes longer than what
@@ -132,7 +135,7 @@ Operator find_operator(nb::handle op, const Element& element) {
       throw BadArgument("no operator by name takes elements of this type; give a type of numbers",
                         BadArgument::Kind::type);
     }
-    return {element.is_bool ? of_truth_values(number) : number, nullptr};
+    return {element.is_bool ? of_truth_values(number) : number, nullptr, 0};
   }
   if (element.is_opaque) {
     throw BadArgument("operators do not take elements of this type", BadArgument::Kind::type);
@@ -145,6 +148,15 @@ Operator find_operator(nb::handle op, const Element& element) {
                     BadArgument::Kind::type);
 }
 
-nb::object take_error(UserOperator& user) { return user.take_error(); }
+std::uint64_t errors_of(const Operator& op) { return op.user == nullptr ? 0 : op.user->errors(); }
+
+nb::object take_error(const Operator& op) {
+  if (errors_of(op) == op.errors_before) return {};
+  nb::object error = op.user->take_error();
+  if (error.is_valid()) return error;
+  return nb::module_::import_("builtins")
+      .attr("RuntimeError")(
+          "the operator has raised an exception, which another call with it has had");
+}
 
 }  // namespace unisono::python

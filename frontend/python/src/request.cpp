@@ -12,7 +12,7 @@ namespace nb = nanobind;
 
 nb::object finish(Call& call) {
   if (call.op.user != nullptr) [[unlikely]] {
-    const nb::object error = take_error(*call.op.user);
+    const nb::object error = take_error(call.op);
     if (error.is_valid()) {
       // This rank's result is worthless, and so may be the others'.
       const std::string text = nb::cast<std::string>(nb::repr(error));
@@ -100,10 +100,11 @@ Plan::Plan(nb::object owner, std::unique_ptr<Call> call)
   use.run([this] { return call_->plan(&plan_); });
 }
 
-// The operation of an active start goes on, with its arrays.
+// The operation of an active start goes on, with its arrays. While another thread is in a call on
+// the communicator, the plan stays until a later one.
 Plan::~Plan() {
   if (plan_ == nullptr) return;
-  if (is_active_ && call_->comm.is_own()) {
+  if (call_->comm.is_own() && (is_active_ || call_->comm.is_in_use())) {
     call_->comm.keep({nullptr, call_, plan_});
   } else if (call_->comm.is_own()) {
     unisono_plan_free(plan_);
@@ -118,6 +119,7 @@ void Plan::start() {
   require_open();
   if (is_active_) raise(UNISONO_ERROR_STATE, "a start of this plan is still active; wait for it");
   Communicator::Use use(call_->comm);
+  call_->op.errors_before = errors_of(call_->op);
   use.run([this] { return unisono_plan_start(plan_); });
   is_active_ = true;
 }
@@ -151,6 +153,7 @@ nb::object Plan::run() {
   require_open();
   if (is_active_) raise(UNISONO_ERROR_STATE, "a start of this plan is still active; wait for it");
   Communicator::Use use(call_->comm);
+  call_->op.errors_before = errors_of(call_->op);
   use.run([this] {
     const int code = unisono_plan_start(plan_);
     return code == UNISONO_OK ? unisono_plan_wait(plan_) : code;

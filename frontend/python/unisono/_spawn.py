@@ -78,14 +78,15 @@ def spawn(function: Callable[..., Any], args: Sequence[Any] = (), *, ranks: int)
     """Runs `function(*args)` in `ranks` forked processes, and returns their results by rank.
 
     In it, `unisono.init()` joins a job of these ranks. The calling process is none of them, and
-    must not have called `unisono.init()` before. Results have to be picklable; the function need
-    not be. If a rank fails, the others are told by their next collective, and SpawnError is raised.
+    must not have called `unisono.init()` or `unisono.init_with()` before. Results have to be
+    picklable; the function need not be. If a rank fails, the others are told by their next
+    collective, and SpawnError is raised.
     """
     if whole(ranks, "ranks") < 1:
         raise ValueError(f"ranks is {ranks}; it must be at least 1")
     if _native.has_joined():
-        raise RuntimeError("spawn: this process has called unisono.init(), so its children cannot; "
-                           "call spawn first, or in another process")
+        raise RuntimeError("spawn: this process has called unisono.init() or init_with(), so its "
+                           "children cannot; call spawn first, or in another process")
     sys.stdout.flush()
     sys.stderr.flush()
     name = f"unix:@unisono-spawn-{os.getpid()}-{secrets.token_hex(8)}"

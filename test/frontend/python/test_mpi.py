@@ -52,6 +52,28 @@ def test_buffer_specifications():
         assert fortran == [[1.0] * 3] * 2
 
 
+def persistent_in_any_order():
+    """Requests that are not active do not count."""
+    from unisono import mpi as MPI
+    comm = MPI.COMM_WORLD
+    total, word = numpy.zeros(1, "i4"), numpy.full(1, comm.rank, "i4")
+    requests = [comm.Allreduce_init(numpy.ones(1, "i4"), total), comm.Bcast_init(word, root=1)]
+    for _ in range(3):
+        assert MPI.Request.Waitany(requests) == MPI.UNDEFINED
+        word[0] = comm.rank
+        MPI.Prequest.Startall(requests)
+        with pytest.raises(MPI.Exception, match="active"):
+            requests[0].Start()
+        assert {MPI.Request.Waitany(requests) for _ in requests} == {0, 1}
+        assert (total[0], word[0]) == (comm.size, 1)
+    for request in requests:
+        request.Free()
+
+
+def test_persistent_requests_end_in_any_order():
+    run(persistent_in_any_order)
+
+
 def derived():
     from unisono import mpi as MPI
     comm = MPI.COMM_WORLD

@@ -466,6 +466,55 @@ def test_a_request_that_has_failed_raises_at_each_wait(start):
     assert all(have_failed) if start is with_other_lengths else any(have_failed)
 
 
+def two_with_one_function():
+    """The function raises for the values of the second call. Whoever has waited for the first one
+    may have heard of it already; the second must not seem to be right."""
+    called = []
+
+    def add(left, right):
+        if left.max() > 10:
+            called.append(True)
+            raise ZeroDivisionError("by the operator")
+        return left + right
+    with unisono.init() as world:
+        requests = [world.allreduce_start(numpy.full(3, value), op=add) for value in (1.0, 20.0)]
+        errors = []
+        for request in requests:
+            try:
+                request.wait()
+                errors.append(None)
+            except Exception as error:
+                errors.append(error)
+        assert not called or errors[1] is not None
+        again = world.shrink()
+        assert again.allreduce(1.0, op=add) == 2.0
+        again.close()
+        return bool(called)
+
+
+def test_an_exception_of_a_function_that_two_requests_have():
+    assert any(unisono.spawn(two_with_one_function, ranks=2))
+
+
+def test_a_child_of_a_rank_made_by_init_with_is_no_rank():
+    program = """if True:
+        import os, unisono
+        unisono.init_with(0, 1, lambda own: own).close()
+        for start in (unisono.init, lambda: unisono.spawn(unisono.init, ranks=2)):
+            child = os.fork()
+            if child == 0:
+                try:
+                    start()
+                except (unisono.StateError, RuntimeError):
+                    os._exit(7)
+                os._exit(1)
+            assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+        print("fine")
+        """
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stdout == "fine\n", done.stderr
+
+
 def kept_by_mpi():
     from unisono import mpi
     comm = mpi.COMM_WORLD

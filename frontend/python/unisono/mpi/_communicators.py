@@ -53,7 +53,9 @@ class _Base:
         return self._comm
 
     def _note(self, error: native.Error) -> None:
-        self._is_failed = isinstance(error, _REPAIRABLE)
+        # Of a call at the wrong time it is no news, for instance of a repair while a request waits.
+        if not isinstance(error, native.StateError):
+            self._is_failed = isinstance(error, _REPAIRABLE)
 
     def _with(self, function: Callable[[_native.Communicator], Result]) -> Result:
         comm = self.unisono

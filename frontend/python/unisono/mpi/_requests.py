@@ -85,6 +85,9 @@ class Request:
     def __bool__(self) -> bool:
         return self._active is not None
 
+    def _is_active(self) -> bool:
+        return self._active is not None
+
     @classmethod
     def Waitall(cls, requests: Sequence["Request"],
                 statuses: Optional[Sequence[Status]] = None) -> bool:
@@ -100,7 +103,7 @@ class Request:
     @classmethod
     def Waitany(cls, requests: Sequence["Request"], status: Optional[Status] = None) -> int:
         """The index of a request that is complete; UNDEFINED (-32766) if none is active."""
-        waiting = [i for i, request in enumerate(requests) if request]
+        waiting = [i for i, request in enumerate(requests) if request._is_active()]
         while waiting:
             for i in waiting:
                 if requests[i].Test():
@@ -128,6 +131,8 @@ class Prequest(Request):
     def Start(self) -> None:
         if self._plan is None:
             raise Exception(ERR_REQUEST, "the request has been freed")
+        if self._is_started:
+            raise Exception(ERR_REQUEST, "the request is active; wait for it first")
         for pack in self._pack:
             pack()
         self._run(self._plan.start)
@@ -157,6 +162,9 @@ class Prequest(Request):
 
     def __bool__(self) -> bool:
         return self._plan is not None
+
+    def _is_active(self) -> bool:
+        return self._plan is not None and self._is_started
 
     @classmethod
     def Startall(cls, requests: Sequence["Prequest"]) -> None:
