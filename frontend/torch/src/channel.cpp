@@ -29,11 +29,39 @@ Flat values_of(const Tensor& tensor, Flat (*flat)(const Tensor&), const char* na
 void Receipt::end(std::exception_ptr why) {
   has_ended = true;
   error = why;
-  if (work) work->complete(why);
 }
 
+void Receipt::tell() const {
+  if (work) work->complete(error);
+}
+
+class Channel::Turn {
+ public:
+  // At its end, what has ended in it goes to `ended`.
+  Turn(Channel& channel, std::unique_lock<std::mutex> lock, Receipts& ended)
+      : channel_(channel), lock_(std::move(lock)), ended_(ended) {}
+  ~Turn() {
+    if (!lock_.owns_lock()) return;
+    ended_.insert(ended_.end(), channel_.ended_.begin(), channel_.ended_.end());
+    channel_.ended_.clear();
+  }
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+  bool is_own() const { return lock_.owns_lock(); }
+
+ private:
+  Channel& channel_;
+  std::unique_lock<std::mutex> lock_;
+  Receipts& ended_;
+};
+
 Channel::Channel(c10::intrusive_ptr<c10d::Store> store, int source, int target, int rank)
-    : store_(std::move(store)), source_(source), target_(target), rank_(rank) {}
+    : store_(std::move(store)), source_(source), target_(target), rank_(rank) {
+  const std::string ranks = " (the message's rank 0 is rank " + std::to_string(source) +
+                            " of the group, its rank 1 is rank " + std::to_string(target) + ")";
+  send_name_ = "unisono:send" + ranks;
+  receive_name_ = "unisono:recv" + ranks;
+}
 
 std::string Channel::name() const {
   return std::to_string(source_) + "-to-" + std::to_string(target_);
@@ -59,7 +87,7 @@ c10::intrusive_ptr<c10d::Work> Channel::send(const Tensor& tensor, int tag, Mill
   queue_.push(work, [this, values, tag, timeout, is_buffered] {
     try {
       open(timeout);
-      group_.run("unisono:send", timeout, [&](unisono_comm_t comm) {
+      group_.run(send_name_.c_str(), timeout, [&](unisono_comm_t comm) {
         Header header{tag, static_cast<std::int64_t>(values.nbytes())};
         const int code = unisono_broadcast(&header, sizeof header, UNISONO_BYTE, 0, comm);
         if (code != UNISONO_OK || header.bytes == 0) return code;
@@ -95,17 +123,26 @@ c10::intrusive_ptr<c10d::Work> Channel::receive(const Tensor& tensor, int tag,
     }
   }
   put(*receipt, early);
+  receipt->tell();
   return work;
 }
 
 // Until this receive has its message; the messages of other receives on the way are theirs.
 void Channel::serve(const std::shared_ptr<Receipt>& receipt, Milliseconds timeout) {
   const at::AutoDispatchBelowADInplaceOrView guard;
-  const std::lock_guard lock(receiving_);
+  Receipts ended;
+  serve(receipt, timeout, ended);
+  const WorkQueue::Callbacks callbacks(queue_);
+  for (const std::shared_ptr<Receipt>& each : ended) each->tell();
+}
+
+void Channel::serve(const std::shared_ptr<Receipt>& receipt, Milliseconds timeout,
+                    Receipts& ended) {
+  const Turn turn(*this, std::unique_lock(receiving_), ended);
   if (receipt->has_ended) return;
   try {
     open(timeout);
-    group_.run("unisono:recv", timeout, [&](unisono_comm_t comm) {
+    group_.run(receive_name_.c_str(), timeout, [&](unisono_comm_t comm) {
       int code = UNISONO_OK;
       while (code == UNISONO_OK && !receipt->has_ended) {
         code = receive_header(comm);
@@ -119,6 +156,7 @@ void Channel::serve(const std::shared_ptr<Receipt>& receipt, Milliseconds timeou
       std::erase(posted_, receipt);
     }
     receipt->end(std::current_exception());
+    ended_.push_back(receipt);
   }
 }
 
@@ -140,7 +178,7 @@ int Channel::has_header(unisono_comm_t comm, bool& has) {
 
 // The message of the header: to the first receive of its tag, or to the early ones.
 int Channel::receive_body(unisono_comm_t comm, Receipt* from_any) {
-  const std::shared_ptr<Receipt> posted = claim(header_.tag, nullptr);
+  std::shared_ptr<Receipt> posted = claim(header_.tag, nullptr);
   const bool is_for_any = from_any != nullptr && from_any->tag == header_.tag;
   Receipt* const receipt = posted ? posted.get() : is_for_any ? from_any : nullptr;
   const bool fits = receipt != nullptr && header_.bytes == receipt->values.bytes();
@@ -155,9 +193,10 @@ int Channel::receive_body(unisono_comm_t comm, Receipt* from_any) {
     settle(*receipt);
   } else if (receipt != nullptr) {
     put(*receipt, message);
-  } else if (const auto late = claim(message.tag, &message)) {
-    put(*late, message);
+  } else if (posted = claim(message.tag, &message); posted) {
+    put(*posted, message);
   }
+  if (posted) ended_.push_back(std::move(posted));
   return UNISONO_OK;
 }
 
@@ -219,15 +258,15 @@ bool Channel::take_early(Receipt& receipt) {
   return true;
 }
 
-bool Channel::take(Receipt& receipt, Milliseconds timeout, c10d::Store& store) {
-  const std::unique_lock lock(receiving_, std::try_to_lock);
+bool Channel::take(Receipt& receipt, Milliseconds timeout, c10d::Store& store, Receipts& ended) {
+  const Turn turn(*this, std::unique_lock(receiving_, std::try_to_lock), ended);
   if (take_early(receipt)) return true;
-  if (!lock.owns_lock()) return false;
+  if (!turn.is_own()) return false;
   // A sender opens its end before its first message.
   if (!is_open_ && !StoreExchange::has_begun(store, name(), 0)) return false;
   open(timeout);
   bool has = false;
-  group_.run("unisono:recv", timeout, [&](unisono_comm_t comm) {
+  group_.run(receive_name_.c_str(), timeout, [&](unisono_comm_t comm) {
     const int code = has_header(comm, has);
     return code == UNISONO_OK && has ? receive_body(comm, &receipt) : code;
   });
@@ -255,6 +294,7 @@ Channel& Channels::between(int source, int target) {
   if (!found) {
     found = std::make_unique<Channel>(store_, source, target, rank_);
     if (is_closing_) found->stop_accepting();
+    if (is_ending_) found->abort();
   }
   return *found;
 }
@@ -272,20 +312,49 @@ c10d::Store& Channels::probed_store() {
   return *probed_store_;
 }
 
-int Channels::take_from_any(Receipt& receipt, Milliseconds timeout) {
-  const auto limit = std::chrono::steady_clock::now() + timeout;
-  auto pause = kFirstPause;
-  for (;;) {
+// With looking_. Takes a message for it if one is there. An error ends it.
+std::exception_ptr Channels::try_to_take(const AnyReceipt& any, Channel::Receipts& ended) {
+  Receipt& receipt = *any.receipt;
+  try {
     for (int source = 0; source < size_; ++source) {
       if (source == rank_) continue;
-      if (!between(source, rank_).take(receipt, timeout, probed_store())) continue;
-      if (receipt.error) std::rethrow_exception(receipt.error);
-      return source;
+      if (!between(source, rank_).take(receipt, any.timeout, probed_store(), ended)) continue;
+      receipt.work->set_source(source);
+      return nullptr;
     }
     TORCH_CHECK_WITH(DistBackendError, !is_ending_, "unisono: recv: the group has been aborted");
-    TORCH_CHECK_WITH(DistBackendError, std::chrono::steady_clock::now() < limit,
-                     "unisono: recv: rank ", rank_, " timed out after ", timeout.count(),
+    TORCH_CHECK_WITH(DistBackendError, std::chrono::steady_clock::now() < any.limit,
+                     "unisono: recv: rank ", rank_, " timed out after ", any.timeout.count(),
                      " ms: no rank has sent a message with tag ", receipt.tag);
+    return nullptr;
+  } catch (...) {
+    return std::current_exception();
+  }
+}
+
+// Those that have ended are not told yet.
+Channel::Receipts Channels::look_for_any() {
+  const std::lock_guard lock(looking_);
+  Channel::Receipts ended;
+  for (const AnyReceipt& any : waiting_) {
+    if (const std::exception_ptr error = try_to_take(any, ended)) any.receipt->end(error);
+    if (any.receipt->has_ended) ended.push_back(any.receipt);
+  }
+  std::erase_if(waiting_, [](const AnyReceipt& any) { return any.receipt->has_ended; });
+  return ended;
+}
+
+// Until that one has ended. Others may end before it.
+void Channels::serve_any(const Receipt& receipt) {
+  const at::AutoDispatchBelowADInplaceOrView on_this_thread;
+  auto pause = kFirstPause;
+  while (!receipt.work->isCompleted()) {
+    const Channel::Receipts ended = look_for_any();
+    {
+      const WorkQueue::Callbacks callbacks(any_);
+      for (const std::shared_ptr<Receipt>& each : ended) each->tell();
+    }
+    if (!ended.empty()) continue;
     std::this_thread::sleep_for(pause);
     pause = std::min(2 * pause, kLongestPause);
   }
@@ -295,12 +364,11 @@ c10::intrusive_ptr<c10d::Work> Channels::receive_any(const Tensor& tensor, int t
                                                      Milliseconds timeout) {
   const at::AutoDispatchBelowADInplaceOrView guard;
   auto work = c10::make_intrusive<QueuedWork>(rank_, c10d::OpType::RECVANYSOURCE, Tensors{tensor});
-  auto receipt = std::make_shared<Receipt>(Receipt{values_of(tensor, &Flat::output, "unisono:recv"),
-                                                   tag, CallerStream({tensor}), nullptr});
-  any_.push(work, [this, receipt, timeout, work = work.get()] {
-    const at::AutoDispatchBelowADInplaceOrView on_this_thread;
-    work->set_source(take_from_any(*receipt, timeout));
-  });
+  auto receipt = std::make_shared<Receipt>(
+      Receipt{values_of(tensor, &Flat::output, "unisono:recv"), tag, CallerStream({tensor}), work});
+  any_.push(nullptr, [this, receipt] { serve_any(*receipt); });
+  const std::lock_guard lock(looking_);
+  waiting_.push_back({receipt, timeout, std::chrono::steady_clock::now() + timeout});
   return work;
 }
 
@@ -328,8 +396,13 @@ void Channels::stop_accepting() {
 void Channels::finish() {
   is_ending_ = true;
   any_.finish();
-  const std::lock_guard lock(mutex_);
-  for (const auto& [ends, channel] : all_) channel->finish();
+  // Outside the lock: callbacks may use other channels, and another thread may abort.
+  std::vector<Channel*> every;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [ends, channel] : all_) every.push_back(channel.get());
+  }
+  for (Channel* const channel : every) channel->finish();
 }
 
 }  // namespace unisono::pytorch

@@ -25,16 +25,18 @@
 
 namespace unisono::pytorch {
 
-// One receive. It ends once, by the thread that has its message or its error.
+// One receive. It ends once, by the thread that has its message or its error, which then tells the
+// work, without a lock: that runs callbacks.
 struct Receipt {
   Flat values;
   std::int64_t tag;
   CallerStream stream;
-  c10::intrusive_ptr<QueuedWork> work;  // null: of a receive from any rank, which has its own
+  c10::intrusive_ptr<QueuedWork> work;
   bool has_ended = false;
   std::exception_ptr error = nullptr;
 
   void end(std::exception_ptr why);
+  void tell() const;
 };
 
 class Channel {
@@ -51,9 +53,11 @@ class Channel {
 
   c10::intrusive_ptr<c10d::Work> send(const Tensor& tensor, int tag, Milliseconds timeout);
   c10::intrusive_ptr<c10d::Work> receive(const Tensor& tensor, int tag, Milliseconds timeout);
+  using Receipts = std::vector<std::shared_ptr<Receipt>>;
   // Takes a message if one is there; does not wait for one. True: `receipt` has ended. `store`
-  // tells whether the sender has come.
-  bool take(Receipt& receipt, Milliseconds timeout, c10d::Store& store);
+  // tells whether the sender has come. Other receives that have ended are added to `ended`, for the
+  // caller to tell.
+  bool take(Receipt& receipt, Milliseconds timeout, c10d::Store& store, Receipts& ended);
   void abort() { group_.abort(); }
   // Later messages fail.
   void stop_accepting() { group_.stop_accepting(); }
@@ -71,9 +75,13 @@ class Channel {
     std::vector<char> bytes;
   };
 
+  // Of one operation at a time, at the receiver.
+  class Turn;
+
   void open(Milliseconds timeout);
   std::string name() const;
   void serve(const std::shared_ptr<Receipt>& receipt, Milliseconds timeout);
+  void serve(const std::shared_ptr<Receipt>& receipt, Milliseconds timeout, Receipts& ended);
   int receive_header(unisono_comm_t comm);
   int has_header(unisono_comm_t comm, bool& has);
   int receive_body(unisono_comm_t comm, Receipt* from_any);
@@ -86,10 +94,13 @@ class Channel {
   OwnProcess own_process_;
   c10::intrusive_ptr<c10d::Store> store_;
   int source_, target_, rank_;
-  std::mutex receiving_;  // by one operation at a time; for the next three and all Receipts
+  // Of operations, for messages, which have the ranks of the channel's own job.
+  std::string send_name_, receive_name_;
+  std::mutex receiving_;  // in a Turn; for the next four and all Receipts
   bool is_open_ = false;
   Header header_;
   unisono_request_t header_request_ = nullptr;  // receives the next header meanwhile
+  Receipts ended_;                              // that are not told yet
   std::mutex posting_;                          // for the next two: no tag is in both
   std::deque<std::shared_ptr<Receipt>> posted_;
   std::vector<Message> early_;  // that nobody waits for yet
@@ -116,13 +127,24 @@ class Channels {
   std::vector<std::string> names_under_way() const;
 
  private:
-  int take_from_any(Receipt& receipt, Milliseconds timeout);
+  // A receive from any rank. Each message is for the first one of its tag.
+  struct AnyReceipt {
+    std::shared_ptr<Receipt> receipt;
+    Milliseconds timeout;
+    std::chrono::steady_clock::time_point limit;
+  };
+
+  void serve_any(const Receipt& receipt);
+  Channel::Receipts look_for_any();
+  std::exception_ptr try_to_take(const AnyReceipt& any, Channel::Receipts& ended);
   c10d::Store& probed_store();
 
   c10::intrusive_ptr<c10d::Store> store_;
   int rank_, size_;
   std::atomic<bool> is_ending_ = false;
-  c10::intrusive_ptr<c10d::Store> probed_store_;  // of the thread of any_: see probed_store()
+  std::mutex looking_;                            // for the next two
+  c10::intrusive_ptr<c10d::Store> probed_store_;  // see probed_store()
+  std::vector<AnyReceipt> waiting_;               // in the order of the calls
   mutable std::mutex mutex_;
   bool is_closing_ = false;  // this one and the next: under mutex_
   std::map<std::pair<int, int>, std::unique_ptr<Channel>> all_;

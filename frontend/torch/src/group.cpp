@@ -31,6 +31,8 @@ void Group::start(const c10::intrusive_ptr<c10d::Store>& store, const std::strin
 }
 
 void Group::begin(const char* name, Milliseconds timeout) {
+  // abort() may have come amid a call that did not wait, so that the others were not told.
+  if (is_aborted_ && comm_ != nullptr) unisono_refuse(comm_, "the group has been aborted");
   TORCH_CHECK_WITH(DistBackendError, comm_ != nullptr && !is_aborted_ && !is_closing_, name,
                    ": the group has been ", is_aborted_ ? "aborted" : "shut down");
   deadline_ = Clock::now() + timeout;

@@ -17,6 +17,9 @@ using Clock = std::chrono::steady_clock;
 // A waiting thread of Python looks so often whether a signal has come.
 constexpr std::chrono::milliseconds kTurn{100};
 
+// The queue of which this thread is in callbacks.
+thread_local WorkQueue* completing = nullptr;
+
 }  // namespace
 
 // A thread of the parent may have held the lock at the fork; then it is never free here.
@@ -32,6 +35,7 @@ bool QueuedWork::wait(std::chrono::milliseconds timeout) {
   const StayAtEnd stay;
   require_own_process();
   const Clock::time_point limit = Clock::now() + timeout;
+  WorkQueue::let_others_serve();
   std::unique_lock lock(mutex_);
   while (!cv_.wait_for(lock, kTurn, [this] { return completed_; })) {
     lock.unlock();
@@ -42,6 +46,8 @@ bool QueuedWork::wait(std::chrono::milliseconds timeout) {
     lock.lock();
   }
   if (exception_) std::rethrow_exception(exception_);
+  lock.unlock();
+  synchronize();  // torch keeps no reference to it then
   return true;
 }
 
@@ -89,14 +95,35 @@ void WorkQueue::push(c10::intrusive_ptr<QueuedWork> work, std::function<void()> 
                      "unisono: the group has been shut down");
     // A callback may wait for what it starts, so another thread serves from now on.
     if (shared.server == std::this_thread::get_id()) shared.server = {};
-    if (shared.server == std::thread::id() && shared.waiting == 0) {
-      shared.threads.emplace_back([this] { serve(); });
-      ++shared.waiting;  // it will wait, or finds this operation
-    }
+    ensure_server();
     pending_.fetch_add(1, std::memory_order_relaxed);
     shared.items.push_back({std::move(work), std::move(run)});
   }
   shared.changed.notify_one();
+}
+
+// With the mutex.
+void WorkQueue::ensure_server() {
+  Shared& shared = *shared_;
+  if (shared.server != std::thread::id() || shared.waiting > 0) return;
+  shared.threads.emplace_back([this] { serve(); });
+  ++shared.waiting;  // it will wait, or finds an operation
+}
+
+WorkQueue::Callbacks::Callbacks(WorkQueue& queue) : outer_(std::exchange(completing, &queue)) {}
+
+WorkQueue::Callbacks::~Callbacks() { completing = outer_; }
+
+void WorkQueue::let_others_serve() {
+  if (completing == nullptr) return;
+  Shared& shared = *completing->shared_;
+  {
+    const std::lock_guard lock(shared.mutex);
+    if (shared.server != std::this_thread::get_id()) return;
+    shared.server = {};
+    if (!shared.items.empty()) completing->ensure_server();
+  }
+  shared.changed.notify_all();
 }
 
 std::vector<std::string> WorkQueue::names_under_way() const {
@@ -158,7 +185,10 @@ void WorkQueue::serve() {
       if (shared.running == item.work) shared.running.reset();
     }
     pending_.fetch_sub(1, std::memory_order_release);
-    if (item.work) item.work->complete(error);
+    if (item.work) {
+      const Callbacks callbacks(*this);
+      item.work->complete(error);
+    }
     item.work.reset();
     lock.lock();
     if (shared.server == self) shared.server = {};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // QueuedWork: one operation as c10d sees it, with its future. WorkQueue: a thread that runs
 // operations in their order. A queue may be used by any thread, and by callbacks of its operations,
-// which may wait for what they start. A forked child can wait for no operation that was not
+// which may wait for any of them. A forked child can wait for no operation that was not
 // complete at the fork: its thread is the parent's.
 #pragma once
 
@@ -65,6 +65,20 @@ class WorkQueue {
   void push(c10::intrusive_ptr<QueuedWork> work, std::function<void()> run);
   // Runs what is queued and ends the thread. Later operations fail.
   void finish();
+  // While it exists, the calling thread, which serves the queue, is in callbacks. They may wait for
+  // what is queued.
+  class Callbacks {
+   public:
+    explicit Callbacks(WorkQueue& queue);
+    ~Callbacks();
+    Callbacks(const Callbacks&) = delete;
+    Callbacks& operator=(const Callbacks&) = delete;
+
+   private:
+    WorkQueue* outer_;
+  };
+  // Before the calling thread waits: if it is in a callback, another thread serves from now on.
+  static void let_others_serve();
 
  private:
   struct Item {
@@ -87,6 +101,7 @@ class WorkQueue {
   };
 
   void serve();
+  void ensure_server();
 
   std::unique_ptr<Shared> shared_ = std::make_unique<Shared>();
   std::atomic<int> pending_ = 0;

@@ -2,6 +2,7 @@
 """Every collective of c10d with every type and layout, against torch in one process."""
 
 import functools
+import time
 
 import pytest
 import torch
@@ -287,6 +288,60 @@ def waiting_callbacks():
 
 def test_a_callback_waits_for_what_it_starts(tmp_path):
     assert run(waiting_callbacks, tmp_path, 2) == [True, True]
+
+
+def callbacks_that_wait_for_others():
+    """For an operation that was started before the callback runs, and for another message from the
+    same rank."""
+    rank = dist.get_rank()
+    if rank == 1:
+        time.sleep(0.05)  # rank 0 is in the first operation when it adds the callback
+    first, second = torch.ones(2), torch.full((2,), float(rank))
+    works = [dist.all_reduce(each, async_op=True) for each in (first, second)]
+    works[0].get_future().then(lambda _: works[1].wait()).wait()
+    assert (first.tolist(), second.tolist()) == ([2.0] * 2, [1.0] * 2)
+    if rank == 0:
+        got = [torch.zeros(1), torch.zeros(1)]
+        received = dist.irecv(got[0], 1).get_future()
+        both = received.then(lambda _: dist.recv(got[1], 1))
+        dist.send(torch.ones(1), 1)
+        both.wait()
+        assert got == [torch.tensor([5.0]), torch.tensor([6.0])]
+    else:
+        dist.recv(torch.zeros(1), 0)
+        dist.send(torch.tensor([5.0]), 0)
+        time.sleep(0.02)
+        dist.send(torch.tensor([6.0]), 0)
+    dist.barrier()
+    return True
+
+
+def test_callbacks_wait_for_other_operations(tmp_path):
+    assert run(callbacks_that_wait_for_others, tmp_path, 2) == [True, True]
+
+
+def from_any_rank():
+    """Two receives, and the message of the second one comes first."""
+    rank = dist.get_rank()
+    if rank == 0:
+        late, early = torch.zeros(1), torch.zeros(1)
+        works = [dist.irecv(late, tag=5), dist.irecv(early, tag=6)]
+        works[1].wait()
+        dist.send(early, 1)
+        works[0].wait()
+        assert (late.item(), early.item()) == (1.0, 2.0)
+        assert [work._source_rank() for work in works] == [1, 2]
+    elif rank == 1:
+        dist.recv(torch.zeros(1), 0)
+        dist.send(torch.tensor([1.0]), 0, tag=5)
+    else:
+        dist.send(torch.tensor([2.0]), 0, tag=6)
+    dist.barrier()
+    return True
+
+
+def test_receives_from_any_rank_end_in_any_order(tmp_path):
+    assert run(from_any_rank, tmp_path, 3) == [True] * 3
 
 
 def groups():

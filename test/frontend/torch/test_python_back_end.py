@@ -45,7 +45,7 @@ def test_every_collective(tmp_path, ranks):
 
 @pytest.mark.parametrize("function, ranks", [
     (test_collectives.unequal, 3), (test_collectives.others, 2), (test_collectives.messages, 3),
-    (test_collectives.waiting_callbacks, 2),
+    (test_collectives.waiting_callbacks, 2), (test_collectives.callbacks_that_wait_for_others, 2),
     (test_failures.mismatch, 2), (test_failures.late, 2), (test_failures.ended, 2),
     (test_failures.message_of_another_length, 2), (test_failures.interrupted_wait, 2),
     (test_groups.sparse, 3), (test_groups.uneven_lists, 3),

@@ -30,6 +30,7 @@ class SharedAllocator::Blocks {
     kept_.erase(found);
     return block;
   }
+  void require_own_process() { own_process_.require("unisono: an allocation"); }
   void give_back(void* block, std::size_t bytes) {
     if (!own_process_.is_here()) return;
     {
@@ -52,6 +53,7 @@ SharedAllocator::SharedAllocator(Group& group)
     : group_(group), blocks_(std::make_shared<Blocks>()) {}
 
 c10::DataPtr SharedAllocator::allocate(std::size_t bytes) {
+  blocks_->require_own_process();
   void* block = blocks_->take(bytes);
   if (block == nullptr) block = group_.allocate(bytes);
   if (block == nullptr) return c10::GetCPUAllocator()->allocate(bytes);

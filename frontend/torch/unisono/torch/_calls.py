@@ -78,6 +78,8 @@ class Work(dist.Work):
         if not self._ended.is_set() and self._process != os.getpid():
             raise dist.DistBackendError("unisono: a forked child cannot wait for an operation of "
                                         "its parent")
+        if (calls := getattr(_own, "completing", None)) is not None:
+            calls.let_others_serve()
         if not self._ended.wait(timeout.total_seconds() or None):
             raise dist.DistBackendError(f"unisono: a wait timed out after {timeout}; the operation "
                                         "goes on")
@@ -162,13 +164,21 @@ class Calls:
         with self._lock:
             # A callback may wait for what it starts, so another thread serves from now on.
             if self._server in (None, threading.current_thread()):
-                self._threads = [each for each in self._threads if each.is_alive()]
-                self._server = threading.Thread(target=self._serve, name="unisono-torch",
-                                                daemon=True)
-                self._threads.append(self._server)
-                self._server.start()
+                self._start_server()
         self._queue.put((work, name, limit, operation))
         return work
+
+    def _start_server(self) -> None:
+        self._threads = [each for each in self._threads if each.is_alive()]
+        self._server = threading.Thread(target=self._serve, name="unisono-torch", daemon=True)
+        self._threads.append(self._server)
+        self._server.start()
+
+    def let_others_serve(self) -> None:
+        """Before this thread waits in a callback, which may be for what is queued already."""
+        with self._lock:
+            if self._server is threading.current_thread():
+                self._start_server()
 
     def _run(self, name: str, limit: datetime.timedelta, operation: Callable[[], None]) -> None:
         if self._ended:
@@ -218,7 +228,9 @@ class Calls:
             del item, operation
             with self._lock:
                 self.pending -= 1
+            _own.completing = self
             work.complete(error)
+            _own.completing = None
             del work
 
     def stop_accepting(self) -> None:

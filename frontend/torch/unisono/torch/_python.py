@@ -371,7 +371,8 @@ class PythonBackend(_c10d.Backend):
             every = torch.empty(own.numel() * len(outputs), dtype=own.dtype)
             self._calls.comm.allgather(own, every)
         else:
-            counts = [output.numel() * own.numel() // max(tensor.numel(), 1) for output in outputs]
+            scale = tensor.element_size() // own.element_size()
+            counts = [output.numel() * scale for output in outputs]
             every = torch.empty(sum(counts), dtype=own.dtype)
             self._calls.comm.allgatherv(own, every, counts=counts)
         self._distribute(every, outputs)
