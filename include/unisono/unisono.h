@@ -126,8 +126,9 @@ typedef void (*unisono_function_t)(void* target, const void* left, const void* r
 /* Creates an operator from a function of the caller. The operator must be associative.
  * commutative == 0 keeps the order of ranks. Each call of the function gets `user`. Any thread of
  * the caller that waits in this library may call it, also for another communicator. If it takes a
- * lock, no thread holds that lock in a call on its communicator, but for tests of requests and
- * plans. The operator lives until the end of the process. Errors: ARGUMENT, RESOURCES. */
+ * lock, the caller does not hold that lock in calls on a communicator where it is in use. Only
+ * unisono_test and unisono_plan_test allow that. The operator lives until the end of the process.
+ * Errors: ARGUMENT, RESOURCES. */
 UNISONO_API int unisono_op_create(unisono_function_t function, int commutative, void* user,
                                   unisono_op_t* op);
 

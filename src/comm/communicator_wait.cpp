@@ -63,8 +63,9 @@ void CommunicatorWait::limit_sleep_by_carry_on(engine::SleepTarget& target) {
 // whose operation is in the NIC path sleeps on: its engine decides when to check.
 bool CommunicatorWait::sleep() {
   engine::SleepTarget target = prepare_operations();
-  const auto has_own = [](const job::Job* job) { return static_cast<bool>(job->carry_on); };
-  if (job_.carry_on || std::ranges::any_of(other_jobs_, has_own)) limit_sleep_by_carry_on(target);
+  bool has_carry_on = false;
+  for_each_job([&](const job::Job& job) { has_carry_on |= static_cast<bool>(job.carry_on); });
+  if (has_carry_on) limit_sleep_by_carry_on(target);
   const bool woken = target.limit_ns <= 0 || sleep_once(target);
   bool is_in_nic = false;
   for (Communicator* c : communicators_) {
@@ -107,8 +108,7 @@ bool CommunicatorWait::sleep_once(engine::SleepTarget target) {
   }
   if (credit) change_credit_sleepers(false);
   const std::int64_t now = base::now_ns();
-  job_.watch().look(now);
-  for (job::Job* job : other_jobs_) job->watch().look(now);
+  for_each_job([now](job::Job& job) { job.watch().look(now); });
   return woken;
 }
 

@@ -43,18 +43,21 @@ class CommunicatorWait {
   void find_other_jobs();
   // The caller's own communication.
   void carry_on() {
-    if (job_.carry_on) job_.carry_on();
-    for (job::Job* job : other_jobs_) {
-      if (job->carry_on) job->carry_on();
-    }
+    for_each_job([](job::Job& job) {
+      if (job.carry_on) job.carry_on();
+    });
   }
   // This rank's other communicators that no other thread progresses now; true if there are any.
   bool carry_others() {
-    bool any = job_.agent() != nullptr && job_.agent()->carry_in_wait();
-    for (job::Job* job : other_jobs_) {
-      any |= job->agent() != nullptr && job->agent()->carry_in_wait();
-    }
+    bool any = false;
+    for_each_job(
+        [&any](job::Job& job) { any |= job.agent() != nullptr && job.agent()->carry_in_wait(); });
     return any;
+  }
+  template <class Function>
+  void for_each_job(const Function& function) {
+    function(job_);
+    for (job::Job* job : other_jobs_) function(*job);
   }
   bool sleep();
   bool sleep_once(engine::SleepTarget target);

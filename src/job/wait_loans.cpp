@@ -41,15 +41,16 @@ bool WaitLoans::try_to_take_back(Carried& carried) {
   return true;
 }
 
-// One that is free, and of which this thread has not had a turn.
-Carried* WaitLoans::next(const std::vector<Carried*>& had) {
+// One that is free, and has not had a turn in this round or in a later one of another thread.
+Carried* WaitLoans::next(std::uint64_t round) {
   const std::lock_guard lock(mutex_);
-  const auto is_free = [&had](const Loan& loan) {
-    return !loan.is_in_use && !loan.is_wanted && std::ranges::count(had, loan.carried) == 0;
+  const auto is_due = [round](const Loan& loan) {
+    return !loan.is_in_use && !loan.is_wanted && loan.round < round;
   };
-  const auto loan = std::ranges::find_if(loans_, is_free);
+  const auto loan = std::ranges::find_if(loans_, is_due);
   if (loan == loans_.end()) return nullptr;
   loan->is_in_use = true;
+  loan->round = round;
   return loan->carried;
 }
 
@@ -76,10 +77,9 @@ class WaitLoans::Use {
 
 bool WaitLoans::carry_all() {
   if (Carried::is_thread_in_turn()) return false;
-  std::vector<Carried*> had;
-  while (Carried* const carried = next(had)) {
+  const std::uint64_t round = ++rounds_;
+  while (Carried* const carried = next(round)) {
     Use use(*this, *carried);
-    had.push_back(carried);
     use.goes_on = carried->take_turn();
   }
   return count_.load(std::memory_order_relaxed) > 0;

@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <cstdint>
 #include <mutex>
 #include <vector>
 
@@ -28,19 +29,21 @@ class WaitLoans {
   struct Loan {
     Carried* carried;
     bool is_in_use = false;
-    bool is_wanted = false;  // by its owner: no other thread begins a turn
+    bool is_wanted = false;   // by its owner: no other thread begins a turn
+    std::uint64_t round = 0;  // in which it has had its last turn
   };
   class Use;
   // These two with the lock.
   std::vector<Loan>::iterator find(const Carried& carried);
   void remove(std::vector<Loan>::iterator loan);
-  Carried* next(const std::vector<Carried*>& had);
+  Carried* next(std::uint64_t round);
   bool carry_all();
 
   std::mutex mutex_;  // not held in a turn
   std::condition_variable returned_;
   std::vector<Loan> loans_;
   std::atomic<int> count_ = 0;
+  std::atomic<std::uint64_t> rounds_ = 0;
 };
 
 }  // namespace unisono::job

@@ -100,7 +100,7 @@ void AnsweringThread::note_begun() {
   bool is_late;
   {
     const std::lock_guard lock(mutex_);
-    is_late = carrier_.sleep_target(false).deadline_ns < sleeps_until_ns_;
+    is_late = carrier_.reliable().next_deadline_ns() < sleeps_until_ns_;
   }
   if (is_late) nudge();
 }

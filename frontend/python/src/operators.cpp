@@ -154,9 +154,8 @@ nb::object take_error(const Operator& op) {
   if (errors_of(op) == op.errors_before) return {};
   nb::object error = op.user->take_error();
   if (error.is_valid()) return error;
-  return nb::module_::import_("builtins")
-      .attr("RuntimeError")(
-          "the operator has raised an exception, which another call with it has had");
+  return nb::handle(PyExc_RuntimeError)(
+      "the operator has raised an exception, which another call with it has had");
 }
 
 }  // namespace unisono::python

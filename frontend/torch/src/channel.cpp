@@ -335,11 +335,18 @@ std::exception_ptr Channels::try_to_take(const AnyReceipt& any, Channel::Receipt
 // Those that have ended are not told yet.
 Channel::Receipts Channels::look_for_any() {
   const std::lock_guard lock(looking_);
+  std::vector<AnyReceipt> waiting;
+  {
+    const std::lock_guard posting(posting_);
+    waiting = waiting_;
+  }
   Channel::Receipts ended;
-  for (const AnyReceipt& any : waiting_) {
+  for (const AnyReceipt& any : waiting) {
+    if (any.receipt->has_ended) continue;
     if (const std::exception_ptr error = try_to_take(any, ended)) any.receipt->end(error);
     if (any.receipt->has_ended) ended.push_back(any.receipt);
   }
+  const std::lock_guard posting(posting_);
   std::erase_if(waiting_, [](const AnyReceipt& any) { return any.receipt->has_ended; });
   return ended;
 }
@@ -367,7 +374,7 @@ c10::intrusive_ptr<c10d::Work> Channels::receive_any(const Tensor& tensor, int t
   auto receipt = std::make_shared<Receipt>(
       Receipt{values_of(tensor, &Flat::output, "unisono:recv"), tag, CallerStream({tensor}), work});
   any_.push(nullptr, [this, receipt] { serve_any(*receipt); });
-  const std::lock_guard lock(looking_);
+  const std::lock_guard posting(posting_);
   waiting_.push_back({receipt, timeout, std::chrono::steady_clock::now() + timeout});
   return work;
 }

@@ -142,8 +142,9 @@ class Channels {
   c10::intrusive_ptr<c10d::Store> store_;
   int rank_, size_;
   std::atomic<bool> is_ending_ = false;
-  std::mutex looking_;                            // for the next two
+  std::mutex looking_;                            // for the next one, and all receipts of waiting_
   c10::intrusive_ptr<c10d::Store> probed_store_;  // see probed_store()
+  std::mutex posting_;                            // for the next one
   std::vector<AnyReceipt> waiting_;               // in the order of the calls
   mutable std::mutex mutex_;
   bool is_closing_ = false;  // this one and the next: under mutex_

@@ -37,7 +37,11 @@ void AgentLoan::end() {
 void AgentLoan::take_back_now() {
   if (is_in_turn()) return;
   job::Agent& agent = *members_.job().agent();
-  is_for_waits_ ? agent.wait_loans().take_back(*this) : agent.take_back(*this);
+  if (is_for_waits_) {
+    agent.wait_loans().take_back(*this);
+  } else {
+    agent.take_back(*this);
+  }
   end();
 }
 

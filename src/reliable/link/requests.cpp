@@ -35,8 +35,9 @@ bool Requests::look_at_timer(Link& link, int rank) {
   ++context_.counts.looked_at;
   ReceivingSide& receiving = link.receiving;
   if (!receiving.lack.is_due(context_.now_ns)) return receiving.lack.runs();
-  const bool gap = receiving.arrivals.has_gap() && !link.ended;  // then nobody fills it
-  if (!gap && (!receiving.awaited || link.ended)) {
+  const bool gap = receiving.arrivals.has_gap();
+  const bool nobody_answers = link.ended;
+  if (nobody_answers || (!gap && !receiving.awaited)) {
     receiving.lack.stop();
     return false;
   }

@@ -211,15 +211,5 @@ TEST_F(OutboxBursts, DatagramsAreToldWhenNothingWaitsForRoomAnyMore) {
   EXPECT_EQ(datagrams_.calls.size(), 1U);
 }
 
-TEST_F(OutboxBursts, WhatIsKeptHasTheTagOfTheCopy) {
-  allowed_ = false;
-  const std::uint32_t index = put(1);
-  const KeptPacket& packet = outbox_.kept(index);
-  EXPECT_EQ(packet.payload_bytes, 8U);
-  const std::vector<std::byte> payload(8, static_cast<std::byte>(number_));
-  EXPECT_EQ(packet.envelope,
-            context_.filter.seal(context_.filter.header(wire::Kind::put, 1, number_), payload));
-}
-
 }  // namespace
 }  // namespace unisono::reliable::outbox_test

@@ -4,6 +4,10 @@
 #include "reliable/reliable.hpp"
 
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
@@ -425,7 +429,38 @@ TEST(Reliable, ADeadPeerCostsLessAndLess) {
   EXPECT_LT(ranks.at(0).counts().asked, 70U);
 }
 
-// A packet that is played again is no sign of life. Rank 2 is nothing but that packet.
+// A program must not do that, but its messages arrive all the same. A packet whose tag is not that
+// of its bytes would be repeated and dropped for ever.
+TEST(Reliable, AMessageWhoseBufferChangesMeanwhileArrives) {
+  constexpr std::size_t kBytes = 1400;
+  constexpr std::uint64_t kMessages = 5000;
+  void* const shared =
+      mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(shared, MAP_FAILED);
+  const pid_t writer = fork();
+  ASSERT_GE(writer, 0);
+  if (writer == 0) {  // a process, as a thread would be a race within this one
+    auto* const words = static_cast<volatile std::uint64_t*>(shared);
+    for (std::uint64_t value = 0;; ++value) words[100] = value;
+  }
+  Ranks ranks(2);
+  for (std::uint64_t i = 1; i <= kMessages; ++i) {
+    ranks.at(0).put({.target = 1,
+                     .source = static_cast<const std::byte*>(shared),
+                     .place = ranks.region(0),
+                     .bytes = kBytes,
+                     .flag = reinterpret_cast<std::uint64_t*>(ranks.region(0) + kFlag),
+                     .flag_value = i});
+    ranks.run_for(kDelayNs);
+  }
+  kill(writer, SIGKILL);
+  waitpid(writer, nullptr, 0);
+  munmap(shared, kBytes);
+  ranks.run_for(100 * kMillisecond);
+  EXPECT_EQ(ranks.word(1), kMessages);
+  EXPECT_EQ(ranks.at(1).drops().of(wire::Drop::tag), 0U);
+}
+
 // As a group's origin (group_test.cpp).
 TEST(Reliable, WhatADeadPeerDidNotGetThroughIsNotAskedForForEver) {
   Ranks ranks(2);
@@ -444,6 +479,7 @@ TEST(Reliable, WhatADeadPeerDidNotGetThroughIsNotAskedForForEver) {
   EXPECT_EQ(ranks.at(1).counts().nacks, before);
 }
 
+// A packet that is played again is no sign of life. Rank 2 is nothing but that packet.
 TEST(Reliable, APeerIsSilentFromTheFirstQuestionUntilItIsHeard) {
   Ranks ranks(3);
   const auto wire = ranks.network().attach(2);

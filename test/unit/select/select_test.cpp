@@ -467,7 +467,9 @@ TEST(Choose, HostsThatShareCoresTakeStreamsForMiddleSizes) {
               "gather-release(" + std::to_string(hosts == 8 ? 7 : hosts) + ")");
   }
   EXPECT_EQ(name(Collective::allreduce, 4, 2, from), "two-level(pairwise,7)");
-  EXPECT_EQ(name(Collective::allreduce, 4, 2, from / 2), "two-level(gather-release,7)");
+  // The host that combines receives three vectors.
+  EXPECT_EQ(name(Collective::allreduce, 4, 2, 2 * from / 3 + 4), "two-level(pairwise,7)");
+  EXPECT_EQ(name(Collective::allreduce, 4, 2, 2 * from / 3 - 4), "two-level(gather-release,7)");
 }
 
 // A message between hosts costs both processors. Where the chain is long, few steps are better.
