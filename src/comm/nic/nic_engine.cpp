@@ -29,6 +29,12 @@ constexpr int kLooks = 20;
 constexpr std::int64_t kFirstNapNs = 20 * base::kMicrosecond;
 constexpr std::int64_t kLongestNapNs = base::kMillisecond;
 
+bool has_come(engine::NicGroup& group, engine::NicFlight* flight) {
+  if (flight == nullptr) return false;
+  const auto done = group.poll(*flight);
+  return done && *done;
+}
+
 }  // namespace
 
 NicEngine::NicEngine(const Members& members, const Segment& segment, OperationQueue& queue,
@@ -304,6 +310,8 @@ bool NicEngine::examine_members() {
     const bool would_stay = path_->stays_for(r);
     if (state == job::RankState::left && !would_stay && last && has_result(progress(), *last))
       continue;
+    // It may have ended with the result, which this rank has not seen yet.
+    if (has_come(*path_->group, operation->nic.flight)) return false;
     // It may have reported a failure and left since this rank last checked. Or the update about the
     // failure was overtaken by the one about its end. A failure of a later operation is a reason,
     // too.

@@ -285,6 +285,30 @@ TEST_F(NicHostRanks, ALostRankIsNamed) {
   }
 }
 
+// Its last act was to take the result, which is there for the other ranks of its host as well.
+TEST_F(NicHostRanks, ARankThatEndsWithTheResultIsNotMissedInThatCall) {
+  start_daemons();
+  auto processes = start_job([](const NicRank& self) {
+    ASSERT_TRUE(succeeded(unisono_barrier(self.world)));
+    if (self.rank == 4) self.line.say("goes on");
+    if (self.rank == 5) self.line.hear();  // until rank 4 is stopped in its sleep
+    ASSERT_TRUE(succeeded(unisono_barrier(self.world)));
+    if (self.rank == 5) raise(SIGKILL);
+    if (self.rank == 4) self.line.say("complete");
+    self.line.hear();  // until rank 4 is
+    unisono_finalize(self.world);
+  });
+  ASSERT_EQ(processes[4].line().hear(), "goes on");
+  const pid_t sleeper = stop_in_its_sleep(processes[4], 2);
+  ASSERT_GT(sleeper, 0);
+  processes[5].line().say("go");
+  EXPECT_NE(processes[5].wait(), 0);
+  kill(sleeper, SIGCONT);
+  EXPECT_EQ(processes[4].line().hear(), "complete");
+  for (const int rank : {0, 1, 2, 3, 4}) processes[static_cast<std::size_t>(rank)].line().say("go");
+  expect_all_clean(processes, 5);
+}
+
 TEST_F(NicHostRanks, ARankThatLeavesIsNamed) {
   start_daemons();
   for (const int leaver : {2, 3}) {
