@@ -121,7 +121,11 @@ class ThisMachine(Runner):
 
 
 class HostSet(Runner):
-    def __init__(self, unisono, hosts, rate="", shape="star"):
+    """Hosts in network namespaces. Their TCP connections have the kernel's own congestion control,
+    CUBIC, unless they ask for another: a machine's BBR would pace them, and distort comparisons.
+    """
+
+    def __init__(self, unisono, hosts, rate="", shape="star", congestion="cubic"):
         self.name = own_name()
         self.count = hosts
         self.unisono = unisono.resolve()
@@ -137,9 +141,11 @@ class HostSet(Runner):
         if done.returncode != 0:
             self.folder.cleanup()
             raise Failed(f"{shlex.join(map(str, command))}: {done.stderr}".strip())
+        self.congestion = congestion
         self.group = OneGroup()
 
     def __enter__(self):
+        self.set_congestion_control()
         self.group.start()
         return self
 
@@ -150,6 +156,17 @@ class HostSet(Runner):
         self.folder.cleanup()
         if done.returncode != 0:
             print(f"unisono hosts down {self.name}: {done.stderr}", end="", file=sys.stderr)
+
+    def set_congestion_control(self):
+        command = ["sysctl", "-q", "-w", f"net.ipv4.tcp_congestion_control={self.congestion}"]
+        try:
+            self.run([(host, command) for host in range(self.count)], limit_seconds=60)
+        except (Failed, OSError) as error:
+            print(
+                f"the hosts keep the machine's congestion control, unless "
+                f"net.ipv4.tcp_allowed_congestion_control lists {self.congestion}: {error}",
+                file=sys.stderr,
+            )
 
     def names(self):
         return [f"{self.name}{number}" for number in range(1, self.count + 1)]

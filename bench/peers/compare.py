@@ -152,7 +152,8 @@ def place_of(shape, arguments):
     if shape.hosts == 1:
         return ThisMachine(arguments.unisono)
     # No others on the bridge: a multicast would be copied to them as well.
-    return HostSet(arguments.unisono, shape.hosts, arguments.rate)
+    return HostSet(arguments.unisono, shape.hosts, arguments.rate,
+                   congestion=arguments.congestion)
 
 
 def measure_all(found, runs, arguments):
@@ -206,6 +207,7 @@ def document(runs, before, arguments):
         "cache_line_ns": {"least": min(states), "most": max(states)} if states else None,
         "versions": versions,
         "rate": arguments.rate,
+        "congestion": arguments.congestion,
         "hogs": arguments.hogs,
         "state": arguments.state,
         "thrown_away": pairs.count_thrown_away(runs, arguments.state),
@@ -250,6 +252,8 @@ def add_options(parser):
     add("--state", type=float, default=1.5,
         help="throw away pairs whose cache-line round trips differ by more; default: %(default)s")
     add("--rate", default="", help="limit every link between hosts, each way: 200mbit")
+    add("--congestion", default="cubic",
+        help="TCP's congestion control on the hosts; default: the kernel's own, cubic")
     add("--hogs", action="store_true", help="a program on each core that only burns time")
     add("--quiet", type=float, default=0, metavar="SECONDS",
         help="before each run, wait at most so long for an idle machine; default: do not")

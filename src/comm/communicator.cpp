@@ -23,6 +23,11 @@ using base::Error;
 using base::Result;
 using base::Status;
 
+std::int64_t lands_from(const Members& members) {
+  if (members.on_one_host()) return 0;
+  return static_cast<std::int64_t>(members.job().network()->capabilities().lands_from);
+}
+
 // Between hosts, no rank can execute another's steps, read another's memory or see staged data. All
 // members must plan alike, however many cores their hosts have.
 plan::PlanContext plan_context(const Members& members, const Segment& segment) {
@@ -46,6 +51,7 @@ plan::PlanContext plan_context(const Members& members, const Segment& segment) {
           .refer = one_memory && can.direct && can.shared_windows,
           .hosts = members.hosts(),
           .group = std::move(group),
+          .land_from = lands_from(members),
           .single_copy_from = job.settings().bytes(base::Setting::single_copy_from),
           .check = job.settings().toggle(base::Setting::check),
           .windows = segment.layout().windows,

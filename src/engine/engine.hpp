@@ -79,6 +79,7 @@ class InlineEngine final : public HostEngine {
  public:
   using HostEngine::HostEngine;
   Outcome step(Operation& operation) override { return operation.host.step<false>(parts_.machine); }
+  void cancel(Operation& operation) override { operation.host.give_up(parts_.machine); }
   // The step of an operation that has just been started.
   [[gnu::always_inline]] Outcome first_step(Operation& operation) {
     return operation.host.first_step(parts_.machine);

@@ -107,6 +107,15 @@ Outcome HostOperation::step(const Machine& machine) {
   }
 }
 
+void HostOperation::give_up(const Machine& machine) const {
+  transport::Landings* const landings = machine.router.landings();
+  if (!entered_ || landings == nullptr) return;
+  const plan::WindowGeometry& geometry = lane_->geometry();
+  landings->withdraw(
+      frame_.bases[static_cast<int>(Space::windows)] + geometry.rank_stride() * lane_->rank(),
+      static_cast<std::size_t>(geometry.window_bytes()));
+}
+
 void HostOperation::begin_segment() {
   if (segment_ == plan_->parts[part_].end) {
     ++part_;

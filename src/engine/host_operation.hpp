@@ -49,6 +49,9 @@ class HostOperation {
     return step<false>(machine);
   }
 
+  // It has failed, and may be gone before what it expects has come.
+  void give_up(const Machine& machine) const;
+
   // The sequence number of its current part.
   std::uint64_t sequence() const { return sequence_; }
   bool entered() const { return entered_; }

@@ -167,11 +167,14 @@ void combine_one_by_one(const Step& step, const Frame& frame, const arith::Opera
   }
 }
 
+bool is_in_place(const Frame& frame) {
+  return frame.bases[static_cast<int>(Space::input)] ==
+         frame.bases[static_cast<int>(Space::output)];
+}
+
 bool may_refer(const Step& step, const Frame& frame) {
   if (step.count == static_cast<int>(plan::Refer::always)) return true;
-  return step.count == static_cast<int>(plan::Refer::unless_in_place) &&
-         frame.bases[static_cast<int>(Space::input)] !=
-             frame.bases[static_cast<int>(Space::output)];
+  return step.count == static_cast<int>(plan::Refer::unless_in_place) && !is_in_place(frame);
 }
 
 void put_or_refer(const Program& program, const Step& step, const Frame& frame,
@@ -190,6 +193,42 @@ void put_or_refer(const Program& program, const Step& step, const Frame& frame,
     std::atomic_ref(words.displacement).store(displacement, std::memory_order_relaxed);
   }
   put_bytes(program, step, frame, machine, source, bytes);
+}
+
+// While the message of a wait has not come: it may go straight to where it would be copied.
+[[gnu::noinline]] void expect(const Step& step, const Frame& frame, const Machine& machine) {
+  if (step.count != 0 && is_in_place(frame)) return;
+  const std::atomic_ref expected(reference_words(frame, step.flag).released);
+  if (expected.load(std::memory_order_relaxed) == frame.tag) return;
+  expected.store(frame.tag, std::memory_order_relaxed);
+  machine.router.landings()->expect({.source = machine.job_ranks[step.peer],
+                                     .place = address(frame, step.left),
+                                     .target = address(frame, step.target),
+                                     .bytes = static_cast<std::size_t>(step.bytes)});
+}
+
+// Before the first step: while this rank sends, it reads as well.
+[[gnu::noinline]] void expect_all(const Program& program, const Frame& frame,
+                                  const Machine& machine) {
+  for (const Program::Expected& each : program.expected) {
+    const Step& wait = program.steps[static_cast<std::size_t>(each.step)];
+    if (each.apart && is_in_place(frame)) continue;
+    if (!has_arrived(wait, frame)) expect(wait, frame, machine);
+  }
+}
+
+// It has come. From here on its readers know where it is.
+[[gnu::noinline]] void note_landing(const Step& step, const Frame& frame, const Machine& machine) {
+  plan::ReferenceWords& words = reference_words(frame, step.flag);
+  std::byte* const place = address(frame, step.left);
+  const bool is_expected =
+      std::atomic_ref(words.released).load(std::memory_order_relaxed) == frame.tag;
+  std::uint64_t displacement = 0;
+  if (is_expected && machine.router.landings()->has_landed(place)) {
+    displacement = reinterpret_cast<std::uintptr_t>(address(frame, step.target)) -
+                   reinterpret_cast<std::uintptr_t>(place);
+  }
+  std::atomic_ref(words.displacement).store(displacement, std::memory_order_relaxed);
 }
 
 bool is_reference(const plan::ReferenceWords& words) {
@@ -321,9 +360,14 @@ namespace {
                              frame.next_channel);
           if (step.note >= 0 && noted_length(step, frame) != step.note) [[unlikely]]
             return Outcome::wrong_length;
+          if (step.bytes != 0) [[unlikely]]
+            note_landing(step, frame, machine);
           break;
         }
-        return same_operation(flag, frame.tag) ? Outcome::mismatch : Outcome::blocked;
+        if (same_operation(flag, frame.tag)) return Outcome::mismatch;
+        if (step.bytes != 0) [[unlikely]]
+          expect(step, frame, machine);
+        return Outcome::blocked;
       }
       case StepKind::put:
         put(program, step, frame, machine);
@@ -360,8 +404,8 @@ namespace {
                      referred(frame, step.right), step.count, frame.kernel_context);
         break;
       case StepKind::copy_referred:
-        std::memcpy(address(frame, step.target), referred(frame, step.left),
-                    static_cast<std::size_t>(step.bytes));
+        transport::copy_bytes(address(frame, step.target), referred(frame, step.left),
+                              static_cast<std::size_t>(step.bytes));
         break;
       case StepKind::release:
         release(program, step, frame, machine);
@@ -396,7 +440,12 @@ bool run_ready(const Program& program, const Frame& frame, const Machine& machin
     const std::uint64_t bit = wait_segment_bit(s);
     if ((at.ahead & bit) != 0) continue;
     const std::uint64_t needs = program.wait_segments[static_cast<std::size_t>(s)].needs;
-    if ((needs & undone) != 0 || !may_begin(program, frame, s)) {
+    const bool is_free = (needs & undone) == 0;
+    if (!is_free || !may_begin(program, frame, s)) {
+      const Step& first = program.steps[static_cast<std::size_t>(pc)];
+      if (is_free && first.bytes != 0 && first.kind == StepKind::wait) {
+        expect(first, frame, machine);
+      }
       undone |= bit;
       continue;
     }
@@ -435,6 +484,8 @@ bool run_ready(const Program& program, const Frame& frame, const Machine& machin
 
 Outcome run(const Program& program, const Frame& frame, const Machine& machine, Position& at,
             std::int32_t end) {
+  if (!program.expected.empty() && at.pc == 0) [[unlikely]]
+    expect_all(program, frame, machine);
   if (at.ahead == 0) [[likely]] {
     const Outcome outcome = run_in_order(program, frame, machine, at.pc, end);
     if (outcome != Outcome::blocked || !program.looks_ahead) return outcome;

@@ -31,6 +31,10 @@ class Carrier {
   // Multicast and acknowledgements concern the datagrams alone.
   reliable::Reliable& reliable() const { return *reliable_; }
   transport::Transport& transport() const;
+  // Where long messages may go instead of their places; null: nowhere.
+  transport::Landings* landings() const {
+    return bulk_ == nullptr ? nullptr : bulk_->memory().landings();
+  }
   // True if an awaited packet has come. No rank waits for questions whether it lives, nor for their
   // answers. Acknowledgements matter only to a rank with packets to send.
   bool progress();

@@ -21,7 +21,7 @@ constexpr std::size_t kPoolBytes = std::size_t{6} << 20;
 }  // namespace
 
 Network::Network(std::unique_ptr<reliable::Reliable> reliable)
-    : carrier_(std::move(reliable)), agent_(carrier_, mutex_) {}
+    : carrier_(std::move(reliable)), landings_(carrier_, mutex_), agent_(carrier_, mutex_) {}
 
 std::unique_ptr<Network> Network::over(bootstrap::JobInfo& info, const memory::JobMemory& memory,
                                        std::int64_t suspect_ns) {
@@ -149,11 +149,6 @@ void Network::confirm(int rank) {
 }
 
 void Network::forget(int rank, reliable::Departure how) {
-  const std::lock_guard lock(mutex_);
-  carrier_.forget(rank, how);
-}
-
-void Network::forget_once(int rank, reliable::Departure how) {
   const std::lock_guard lock(mutex_);
   if (!carrier_.reliable().deliveries().has_forgotten(rank)) carrier_.forget(rank, how);
 }

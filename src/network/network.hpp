@@ -17,6 +17,7 @@
 #include "memory/job_memory.hpp"
 #include "network/answering_thread.hpp"
 #include "network/carrier.hpp"
+#include "network/locked_landings.hpp"
 
 namespace unisono::network {
 
@@ -54,6 +55,7 @@ class Network final : public transport::Transport {
   int progress() override;
   void awaits(int rank) override;
   void awaits_multicast(int origin) override;
+  transport::Landings* landings() override { return &landings_; }
   // look(group): what is known of this rank's multicasts.
   template <class Look>
   void look_at_multicasts(const Look& look) {
@@ -84,9 +86,8 @@ class Network final : public transport::Transport {
   // rank: why it has no remote memory any more.
   std::string why_lost(int rank);
   void confirm(int rank);
+  // Does nothing if it was done before.
   void forget(int rank, reliable::Departure how);
-  // The same, if it was not done before.
-  void forget_once(int rank, reliable::Departure how);
   // Tells of a rank of another host how it has ceased to answer; nullopt: it has not.
   using Departures = std::function<std::optional<reliable::Departure>(int rank)>;
   // Until all that was put has arrived, but at ranks that are gone, or the time is over. False:
@@ -99,6 +100,7 @@ class Network final : public transport::Transport {
   std::mutex mutex_;                        // of carrier_
   std::atomic<std::thread::id> sending_{};  // the thread that holds it for the puts that follow
   Carrier carrier_;
+  LockedLandings landings_;
   bool multicasts_ = false;  // does not change once the agent runs
   AnsweringThread agent_;    // it uses the rest
 };

@@ -54,6 +54,10 @@ class Router {
     carrier(rank).awaits(rank);
     if (in_outbox && !is_here(rank)) elsewhere_->awaits_multicast(rank);
   }
+  // Those of messages from other hosts; null: they do not land.
+  transport::Landings* landings() const {
+    return elsewhere_ == nullptr ? nullptr : elsewhere_->landings();
+  }
   // Carries on the transport within the host.
   void progress_here() const {
     if (!stores_) here_->progress();

@@ -110,8 +110,10 @@ class ProgramMaker {
                         .geometry = geometry,
                         .staged_multicast = context_.staged_multicast,
                         .helping = plan_.engine == select::EngineKind::helping,
+                        .land_from = context_.land_from,
                         .hosts = context_.hosts,
                         .group = context_.group};
+    if (options.helping) options.land_from = 0;
     return options;
   }
 
@@ -161,6 +163,7 @@ class ProgramMaker {
       return false;
     BindOptions how = options(bulk(), shape_);
     how.helping = false;
+    how.land_from = 0;
     how.pull_from = std::clamp<std::int64_t>(longest_ * call_.element_bytes, 1,
                                              limit(model::Constant::pulled_from));
     UNISONO_ASSIGN(const auto laid_out, lay_out(shape_, how));

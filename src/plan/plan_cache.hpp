@@ -40,6 +40,7 @@ struct PlanContext {
   bool refer = false;                  // a put is a store, and ranks share one memory
   topology::HostMap hosts{};           // empty: all ranks are on one host
   std::vector<bool> group{};           // as BindOptions::group
+  std::int64_t land_from = 0;          // as BindOptions::land_from
   std::int64_t single_copy_from = -1;  // UNISONO_SINGLE_COPY_FROM; negative: auto
   base::Toggle check = base::Toggle::off;
   Geometries windows;

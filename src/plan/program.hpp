@@ -51,7 +51,8 @@ struct Place {
 
 // Words in the line of a message that may be a reference, before its length header and flag. The
 // sender writes both before the flag. Such a message is too long for the line, so no payload lies
-// there.
+// there. If a message may land, its receiver writes both: the flag once it expects the
+// message, and how far from its slot it is.
 struct ReferenceWords {
   std::uint64_t released = 0;      // the operation's flag, if the receiver has read everything
   std::uint64_t displacement = 0;  // from the slot to the source, modulo 2^64; 0: it was copied
@@ -73,11 +74,12 @@ struct Step {
   // The rank of the communicator: put, offer: the target; wait: the sender; pull: the owner of the
   // memory
   std::int32_t peer = -1;
-  // pull, get: left is the advertisement; get: right is where a piece arrives
+  // pull, get: left is the advertisement; get: right is where a piece arrives. wait: the message
+  // belongs to left, and may land in target.
   Place target, left, right;
-  std::int64_t bytes = 0;  // put, pull, get, copy
+  std::int64_t bytes = 0;  // put, pull, get, copy; wait: of a message that may land, otherwise 0
   // reduce, sum: elements; pull: bytes to skip in the advertised data; get: bytes of a piece;
-  // put_or_refer: a Refer
+  // put_or_refer: a Refer. wait: 1 if its message lands only where input and output are two.
   std::int64_t count = 0;
   // put, offer, wait: the flag word, in Space::windows; -1: no flag. release, await_release: that
   // of the message
@@ -108,8 +110,14 @@ struct Program {
   std::vector<Step> steps;
   std::vector<WaitSegment> wait_segments;  // the steps before the first one are executed first
   bool looks_ahead = false;                // some segment does not need all those before it
-  std::vector<std::int32_t> woken;         // ranks of the communicator
-  std::vector<Place> operands;             // of sums
+  // Waits whose messages may land from the start on; `apart`: if input and output are two buffers.
+  struct Expected {
+    std::int32_t step = 0;
+    bool apart = false;
+  };
+  std::vector<Expected> expected;
+  std::vector<std::int32_t> woken;  // ranks of the communicator
+  std::vector<Place> operands;      // of sums
 
   // Steps before this index may be executed by other ranks once the owner has published them. It is
   // the end of the last put that comes after a wait, and the end of a wait segment. 0: no steps

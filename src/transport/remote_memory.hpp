@@ -15,6 +15,7 @@
 #include <string_view>
 
 #include "base/result.hpp"
+#include "transport/transport.hpp"
 
 namespace unisono::transport {
 
@@ -56,7 +57,7 @@ struct Completion {
 class RemoteMemory {
  public:
   virtual ~RemoteMemory() = default;
-  RemoteMemory() = default;
+  explicit RemoteMemory(Landings* landings = nullptr) : landings_(landings) {}
   RemoteMemory(const RemoteMemory&) = delete;
   RemoteMemory& operator=(const RemoteMemory&) = delete;
 
@@ -86,6 +87,8 @@ class RemoteMemory {
   virtual bool accepts_message(int /*rank*/) { return true; }
   // Flags of this rank that were raised by writes of others, since the beginning.
   virtual std::uint64_t flags_raised() const { return 0; }
+  // Where messages to the own region may land (Transport::expect); null: nowhere else.
+  Landings* landings() const { return landings_; }
   // That rank has left or is lost: nothing that was written to it need arrive.
   virtual void forget(int /*rank*/) {}
 
@@ -102,6 +105,9 @@ class RemoteMemory {
   virtual std::string device_loss() const { return {}; }
   // For people: what was rejected or not possible; empty if nothing.
   virtual std::string trouble() const { return {}; }
+
+ private:
+  Landings* landings_;
 };
 
 }  // namespace unisono::transport

@@ -31,6 +31,7 @@ struct Capabilities {
   bool get = false;             // a rank can have bytes of another host's shared memory sent
   bool registration = false;    // user memory has to be registered before it can be sent from
   std::size_t max_message = 0;  // bytes of one put; 0: no limit
+  std::size_t lands_from = 0;   // messages of so many bytes or more may land; 0: none does
 };
 
 // `bytes` from `source` to `place` in the target's window, then `flag_value` to `flag`. A null flag
@@ -94,6 +95,34 @@ struct Get {
   std::uint64_t flag_value = 0;
 };
 
+// The `bytes` of an awaited message of rank `source` belong to `place` in the own window. They may
+// go to `target` instead, a buffer of the caller.
+struct Landing {
+  int source = -1;
+  std::byte* place = nullptr;
+  std::byte* target = nullptr;
+  std::size_t bytes = 0;
+};
+
+// The long messages that a rank wants in buffers of its own, not in their places in its window.
+// That saves it a copy (decision 64). Thread rule: as of the Transport.
+class Landings {
+ public:
+  virtual ~Landings() = default;
+  Landings() = default;
+  Landings(const Landings&) = delete;
+  Landings& operator=(const Landings&) = delete;
+
+  // Before that message has come. The target is written until has_landed() or withdraw().
+  virtual void expect(const Landing& landing) = 0;
+  // The flag of the message to that place has been raised. True: all its bytes are in the target;
+  // false: in their place.
+  virtual bool has_landed(const std::byte* place) = 0;
+  // Nobody waits any more for messages to so many bytes from there on. Their targets are left
+  // alone, and what has come of them is in its place.
+  virtual void withdraw(const std::byte* place, std::size_t bytes) = 0;
+};
+
 enum class Pulled : std::uint8_t { done, gone, failed };  // gone: the source has ended
 
 class Transport {
@@ -124,6 +153,8 @@ class Transport {
   virtual void put_to_all(const Put&) {}
   // Asks for bytes; the source's processor, or an agent, sends them. Only with Capabilities::get.
   virtual void get(const Get&) {}
+  // Where messages of other hosts may land; null: nowhere. Only with Capabilities::lands_from.
+  virtual Landings* landings() { return nullptr; }
   // Makes progress; returns the amount of work done.
   virtual int progress() = 0;
   // Reports that this rank cannot continue before it gets a put of that rank of the job. A waiting

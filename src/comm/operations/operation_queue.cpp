@@ -93,7 +93,10 @@ Pending::~Pending() {
 }
 
 OperationQueue::~OperationQueue() {
-  for (Pending* const pending : active_) pending->queue = nullptr;
+  for (Pending* const pending : active_) {
+    if (pending->operation.engine == &inline_) inline_.cancel(pending->operation);
+    pending->queue = nullptr;
+  }
 }
 
 void OperationQueue::add(Pending& pending) {

@@ -73,7 +73,7 @@ bool RankWatch::look_at_hosts() {
     if (ranks_.hosts().is_here(r)) continue;
     if (const auto departure = ranks_.departure(r)) {
       // It was informed after the update about it: packets kept for that rank still take up room.
-      network_->forget_once(r, *departure);
+      network_->forget(r, *departure);
       continue;
     }
     const std::int64_t silence_ns = network_->silence_ns(r);

@@ -5,6 +5,7 @@
 #include <iterator>
 
 #include "base/check.hpp"
+#include "plan/bind/landings.hpp"
 #include "plan/bind/references.hpp"
 #include "plan/bind/window_layout.hpp"
 
@@ -28,7 +29,11 @@ class Binder {
         options_(options),
         layout_(layout),
         order_(schedule::order_steps(schedule_, options.helping)) {
-    if (options.refer_from > 0 && is_own) references_ = {set, rank, least_referred()};
+    if (options.refer_from > 0 && is_own)
+      references_ = {set, rank, elements_of(options.refer_from)};
+    if (options.land_from > 0 && is_own && options.element_bytes > 0) {
+      landings_ = {schedule_, options.hosts, elements_of(options.land_from)};
+    }
   }
 
   Program bind() {
@@ -67,15 +72,9 @@ class Binder {
           bind_sends(op, id);
         }
         break;
-      case OpKind::wait: {
-        Step step;
-        step.kind = StepKind::wait;
-        step.peer = schedule_.slots[static_cast<std::size_t>(op.slot)].source;
-        step.flag = layout_.slot(rank_, op.slot).flag;
-        step.to_all = is_in_window_of(step.peer, step.flag);
-        program_.steps.push_back(step);
+      case OpKind::wait:
+        bind_wait(op.slot);
         break;
-      }
       case OpKind::reduce:
         bind_elements(op, StepKind::reduce);
         break;
@@ -86,6 +85,27 @@ class Binder {
         bind_sum(op);
         break;
     }
+  }
+
+  void bind_wait(schedule::SlotId slot) {
+    Step step;
+    step.kind = StepKind::wait;
+    step.peer = schedule_.slots[static_cast<std::size_t>(slot)].source;
+    step.flag = layout_.slot(rank_, slot).flag;
+    step.to_all = is_in_window_of(step.peer, step.flag);
+    if (lands(slot)) {
+      const Range& target = landings_.target(slot);
+      step.left = locate(schedule::slot_range(slot, 0, target.count), 0);
+      step.target = locate(target, 0);
+      step.bytes = target.count * options_.element_bytes;
+      const Landing landing = landings_.of(slot);
+      step.count = landing == Landing::only_apart ? 1 : 0;
+      if (landing != Landing::waited) {
+        program_.expected.push_back(
+            {static_cast<std::int32_t>(program_.steps.size()), landing != Landing::start});
+      }
+    }
+    program_.steps.push_back(step);
   }
 
   // A wait segment begins with each wait, and where helping ends. It needs the segments of its ops'
@@ -124,7 +144,10 @@ class Binder {
       Step step = put_to(target.peer);
       step.multicast = multicast;
       if (multicast == Multicast::first) multicast = Multicast::again;
-      if (references_.sent(id) != Reference::no) step.count = static_cast<int>(refer(op.left));
+      if (references_.sent(id) != Reference::no) {
+        const bool is_long = op.left.count * options_.element_bytes >= options_.refer_in_place_from;
+        step.count = static_cast<int>(is_long ? Refer::always : Refer::unless_in_place);
+      }
       bind_message(op.left, layout_.slot(target.peer, target.slot), step,
                    layout_.pulls().sent(rank_, id));
     }
@@ -172,6 +195,7 @@ class Binder {
       for (std::int64_t done = 0; done < source.count;) {
         const std::int64_t piece = piece_length(source, done);
         Step copy;
+        copy.kind = is_referred(source) ? StepKind::copy_referred : StepKind::copy;
         copy.target = {Space::windows, place.payload + done * options_.element_bytes};
         copy.left = locate(source, done);
         copy.count = piece;
@@ -187,6 +211,7 @@ class Binder {
     step.to_all = true;
     step.target = outbox;
     step.left = source.count == 0 || is_read_here || in_pieces ? outbox : locate(source, 0);
+    if (step.left.line >= 0) step.kind = StepKind::put_or_refer;
     step.bytes = source.count * options_.element_bytes;
     step.flag = place.flag;
     program_.steps.push_back(step);
@@ -310,17 +335,21 @@ class Binder {
     return bounce;
   }
 
-  Refer refer(const Range& message) const {
-    const bool is_long = message.count * options_.element_bytes >= options_.refer_in_place_from;
-    return is_long ? Refer::always : Refer::unless_in_place;
-  }
   // Lines hold shorter messages.
-  std::int64_t least_referred() const {
-    const std::int64_t bytes = std::max(options_.refer_from, kLinePayload + 1);
-    return (bytes + options_.element_bytes - 1) / options_.element_bytes;
+  std::int64_t elements_of(std::int64_t bytes) const {
+    return (std::max(bytes, kLinePayload + 1) + options_.element_bytes - 1) /
+           options_.element_bytes;
   }
   bool is_referred(const Range& range) const {
-    return range.memory == Memory::slot && references_.received(range.slot) != Reference::no;
+    return range.memory == Memory::slot &&
+           (references_.received(range.slot) != Reference::no || lands(range.slot));
+  }
+  bool lands(schedule::SlotId slot) const {
+    if (landings_.of(slot) == Landing::no) return false;
+    const Range& target = landings_.target(slot);
+    const int source = schedule_.slots[static_cast<std::size_t>(slot)].source;
+    return piece_length(target, 0) == target.count &&
+           !is_in_window_of(source, layout_.slot(rank_, slot).flag);
   }
 
   // At the end, in a wait segment that needs all others: out of order, a reader may be the last
@@ -468,6 +497,7 @@ class Binder {
   const WindowLayout& layout_;
   const schedule::StepOrder order_;
   References references_;
+  Landings landings_;
   std::vector<schedule::OpId> last_reader_;    // by slot; only with pulls
   std::vector<std::int32_t> wait_segment_of_;  // by op; -1: before all wait segments
   Program program_;
@@ -514,6 +544,8 @@ std::vector<Program> bind_schedules(std::span<const schedule::Schedule> set, int
   UNISONO_CHECK(options.pull_from == 0 ||
                     (!options.helping && options.input.contiguous() && options.output.contiguous()),
                 "pulls need contiguous buffers, and their owner to do it");
+  UNISONO_CHECK(options.land_from == 0 || (!options.helping && options.pull_from == 0),
+                "landings need their owner to do the steps");
   UNISONO_CHECK(options.refer_from == 0 ||
                     (!options.helping && !options.hosts.given() && options.pull_from == 0),
                 "references need one memory, and their owner to do the steps");

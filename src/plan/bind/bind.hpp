@@ -46,6 +46,9 @@ struct BindOptions {
   // In place, so many bytes or more. Both ranks write what they have just read, so for shorter ones
   // the cache lines that change hands cost more than a copy.
   std::int64_t refer_in_place_from = 0;
+  // Messages from other hosts of so many bytes or more may land (landings.hpp); 0: none. Not with
+  // helping or pulls.
+  std::int64_t land_from = 0;
   // Empty: all ranks are on one host. Not with helping or pulls.
   topology::HostMap hosts{};
   // By rank, whether it sends multicasts to other hosts, and receives them; empty: no rank does.

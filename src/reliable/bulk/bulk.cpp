@@ -56,9 +56,12 @@ Bulk::Bulk(Reliable& reliable, std::unique_ptr<transport::RemoteMemory> memory, 
     : reliable_(reliable),
       memory_(std::move(memory)),
       options_(std::move(options)),
+      capabilities_(reliable.capabilities()),
       peers_(static_cast<std::size_t>(options_.ranks)),
       ordered_({reliable_, *memory_, counts_}, options_.ranks, options_.from_bytes,
-               options_.region) {}
+               options_.region) {
+  if (memory_->landings() != nullptr) capabilities_.lands_from = options_.from_bytes;
+}
 
 std::size_t Bulk::take_message(int target) {
   ++peers_[static_cast<std::size_t>(target)].under_way;

@@ -51,7 +51,8 @@ class Bulk final : public transport::Transport {
                                                   std::unique_ptr<transport::RemoteMemory> memory,
                                                   BulkOptions options);
 
-  const transport::Capabilities& capabilities() const override { return reliable_.capabilities(); }
+  // Those of the Reliable, with landings.
+  const transport::Capabilities& capabilities() const override { return capabilities_; }
   // Short puts without a flag are kept until the one with a flag.
   void put(const transport::Put& message) override;
   void get(const transport::Get& wanted) override;
@@ -109,6 +110,7 @@ class Bulk final : public transport::Transport {
   Reliable& reliable_;
   std::unique_ptr<transport::RemoteMemory> memory_;
   BulkOptions options_;
+  transport::Capabilities capabilities_;
   base::Descriptor sleeper_;    // epoll: the datagrams' descriptor and the remote memory's
   int watched_ = -1;            // the latter
   std::vector<Peer> peers_;     // by rank

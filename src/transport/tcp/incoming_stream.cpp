@@ -42,7 +42,8 @@ IncomingStream::State IncomingStream::read() {
     const std::size_t control_left = next_bytes() - control_have_;
     std::array<iovec, 2> parts{{{nullptr, 0}, {control_.data() + control_have_, control_left}}};
     if (payload_left != 0) {
-      parts[0] = {identity_.region + frame_.place + payload_have_, payload_left};
+      if (payload_have_ == 0) begin_payload();
+      parts[0] = {destination() + payload_have_, payload_left};
     }
     msghdr message{};
     message.msg_iov = payload_left != 0 ? parts.data() : parts.data() + 1;
@@ -135,15 +136,28 @@ bool IncomingStream::take_header() {
   return frame_.bytes != 0 || finish_frame();
 }
 
+// Only now: its header has come with the message before, when nobody expected it yet.
+void IncomingStream::begin_payload() {
+  lands_ = identity_.landings != nullptr &&
+           identity_.landings->begin(rank_, identity_.region + frame_.place, frame_.bytes);
+}
+
+std::byte* IncomingStream::destination() const {
+  std::byte* const place = identity_.region + frame_.place;
+  return lands_ ? identity_.landings->destination(rank_, place) : place;
+}
+
 // All of the payload is there.
 bool IncomingStream::finish_frame() {
-  const std::span<const std::byte> payload(identity_.region + frame_.place, frame_.bytes);
+  const std::span<const std::byte> payload(destination(), frame_.bytes);
   if (!payload.empty() && !are_equal(tagger_->tag(number_, payload), frame_.payload)) {
     state_ = State::broken;
     error_ =
         fmt::format("rank {}: a payload on its stream is damaged, or of another origin", rank_);
     return false;
   }
+  if (lands_) identity_.landings->finish(rank_, identity_.region + frame_.place);
+  lands_ = false;
   ++number_;
   message_is_open_ = frame_.flag == kNoFlag;
   frame_.bytes = 0;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // IncomingStream: a connection that another process has made to this rank. It becomes a stream of
 // another rank when that has proved the job's key; until then nothing is answered to any but a
-// genuine Hello. Payloads are read straight to their place in the region. A flag is raised when its
-// payload has the right tag. One object belongs to one rank; one thread at a time.
+// genuine Hello. Payloads are read straight to their place in the region, or where the receiver
+// expects them (StreamIdentity::landings). A flag is raised when its payload has the right tag. One
+// object belongs to one rank; one thread at a time.
 #pragma once
 
 #include <array>
@@ -54,6 +55,8 @@ class IncomingStream {
   bool take_hello();
   bool take_answer();
   bool take_header();
+  void begin_payload();
+  std::byte* destination() const;
   bool finish_frame();
   void end(bool by_error, int error_number);
   bool reject();
@@ -71,6 +74,7 @@ class IncomingStream {
   std::unique_ptr<PayloadTagger> tagger_;
   StreamFrame frame_;             // whose payload comes
   std::size_t payload_have_ = 0;  // of frame_.bytes
+  bool lands_ = false;            // the payload does not go to the region
   std::uint64_t number_ = 0;      // of the next frame
   bool message_is_open_ = false;  // the last frame had no flag
   std::uint64_t flags_ = 0;

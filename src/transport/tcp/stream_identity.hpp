@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// StreamIdentity: what all streams of a rank share. A value that outlives them.
+// StreamIdentity: what all streams of a rank share. It outlives them.
 #pragma once
 
 #include <cstddef>
@@ -8,6 +8,7 @@
 
 #include "base/clock.hpp"
 #include "transport/ip/ip.hpp"
+#include "transport/tcp/landings.hpp"
 #include "transport/tcp/tags/payload_tag.hpp"
 #include "wire/key.hpp"
 
@@ -21,8 +22,9 @@ struct StreamIdentity {
   std::byte* region = nullptr;  // where payloads and flags of other ranks belong
   std::size_t region_bytes = 0;
   std::int64_t silence_ns = 10 * base::kSecond;  // how long sent bytes may stay unacknowledged
-  std::string congestion{};          // the congestion control that its streams set; empty: none
-  TagKind tags = TagKind::poly1305;  // that it computes fastest
+  std::string congestion{};            // the congestion control that its streams set; empty: none
+  TagKind tags = TagKind::poly1305;    // that it computes fastest
+  StreamLandings* landings = nullptr;  // of payloads that do not go to the region; null: none
 };
 
 }  // namespace unisono::transport

@@ -72,9 +72,12 @@ base::Result<Endpoint> endpoint_of_card(int rank, const RegionCard& card) {
 class Tcp final : public RemoteMemory {
  public:
   explicit Tcp(const StreamIdentity& identity)
-      : identity_(identity),
+      : RemoteMemory(&landings_),
+        identity_(identity),
         outgoing_(static_cast<std::size_t>(identity.ranks)),
-        errors_(static_cast<std::size_t>(identity.ranks)) {}
+        errors_(static_cast<std::size_t>(identity.ranks)) {
+    identity_.landings = &landings_;
+  }
   Status open();
 
   std::string_view name() const override { return "tcp"; }
@@ -120,6 +123,7 @@ class Tcp final : public RemoteMemory {
   void note_refusal(int rank);
 
   StreamIdentity identity_;  // does not change once it is open
+  StreamLandings landings_;
   RegionCard card_;
   base::Descriptor poller_;
   base::Descriptor listener_;
