@@ -78,11 +78,23 @@ class HostEngine : public Engine {
 class InlineEngine final : public HostEngine {
  public:
   using HostEngine::HostEngine;
-  Outcome step(Operation& operation) override { return operation.host.step<false>(parts_.machine); }
+  Outcome step(Operation& operation) override {
+    try {
+      return operation.host.step<false>(parts_.machine);
+    } catch (...) {  // no memory: the caller hears of it, and may free the buffers
+      cancel(operation);
+      throw;
+    }
+  }
   void cancel(Operation& operation) override { operation.host.give_up(parts_.machine); }
   // The step of an operation that has just been started.
   [[gnu::always_inline]] Outcome first_step(Operation& operation) {
-    return operation.host.first_step(parts_.machine);
+    try {
+      return operation.host.first_step(parts_.machine);
+    } catch (...) {
+      cancel(operation);
+      throw;
+    }
   }
 };
 

@@ -196,15 +196,17 @@ void put_or_refer(const Program& program, const Step& step, const Frame& frame,
 }
 
 // While the message of a wait has not come: it may go straight to where it would be copied.
-[[gnu::noinline]] void expect(const Step& step, const Frame& frame, const Machine& machine) {
-  if (step.count != 0 && is_in_place(frame)) return;
+// False: it was expected before, or does not land.
+[[gnu::noinline]] bool expect(const Step& step, const Frame& frame, const Machine& machine) {
+  if (step.count != 0 && is_in_place(frame)) return false;
   const std::atomic_ref expected(reference_words(frame, step.flag).released);
-  if (expected.load(std::memory_order_relaxed) == frame.tag) return;
+  if (expected.load(std::memory_order_relaxed) == frame.tag) return false;
   expected.store(frame.tag, std::memory_order_relaxed);
   machine.router.landings()->expect({.source = machine.job_ranks[step.peer],
                                      .place = address(frame, step.left),
                                      .target = address(frame, step.target),
                                      .bytes = static_cast<std::size_t>(step.bytes)});
+  return true;
 }
 
 // Before the first step: while this rank sends, it reads as well.
@@ -213,7 +215,7 @@ void put_or_refer(const Program& program, const Step& step, const Frame& frame,
   for (const Program::Expected& each : program.expected) {
     const Step& wait = program.steps[static_cast<std::size_t>(each.step)];
     if (each.apart && is_in_place(frame)) continue;
-    if (!has_arrived(wait, frame)) expect(wait, frame, machine);
+    if (!expect(wait, frame, machine)) return;  // nor are the others new
   }
 }
 

@@ -118,8 +118,8 @@ class Landings {
   // The flag of the message to that place has been raised. True: all its bytes are in the target;
   // false: in their place.
   virtual bool has_landed(const std::byte* place) = 0;
-  // Nobody waits any more for messages to so many bytes from there on. Their targets are left
-  // alone, and what has come of them is in its place.
+  // Nobody waits any more for messages to so many bytes from there on. They go to their places, as
+  // do the bytes that have landed. Their targets are left alone.
   virtual void withdraw(const std::byte* place, std::size_t bytes) = 0;
 };
 

@@ -93,10 +93,7 @@ Pending::~Pending() {
 }
 
 OperationQueue::~OperationQueue() {
-  for (Pending* const pending : active_) {
-    if (pending->operation.engine == &inline_) inline_.cancel(pending->operation);
-    pending->queue = nullptr;
-  }
+  for (Pending* const pending : active_) pending->queue = nullptr;
 }
 
 void OperationQueue::add(Pending& pending) {
@@ -167,7 +164,11 @@ bool OperationQueue::credit_blocked() const {
   });
 }
 
+// Operations that have not ended get nothing any more, so their buffers are left alone.
 void OperationQueue::publish_progress() {
+  for (Pending* const pending : active_) {
+    if (pending->operation.engine == &inline_) inline_.cancel(pending->operation);
+  }
   for (engine::Lane& lane : segment_.lanes()) {
     while (const auto update = lane.take_update(true)) {
       for (const int member : update->ranks) {

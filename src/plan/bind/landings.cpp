@@ -26,12 +26,14 @@ bool share_elements(const Range& a, const Range& b) {
 struct Reading {
   OpId copy = -1;  // of all of it, to the output; the first one
   OpId wait = -1;
-  int others = 0;  // what else reads it, but for sends
+  bool is_in_other_segment = false;  // another wait stands between its wait and the copy
+  int others = 0;                    // what else reads it, but for sends
   bool is_sent = false;
 };
 
 std::vector<Reading> readings_of(const Schedule& schedule) {
   std::vector<Reading> readings(schedule.slots.size());
+  OpId last_wait = -1;
   const auto note = [&](OpId id, const Range& range) {
     if (range.memory != Memory::slot || range.count == 0) return;
     const Op& op = schedule.ops[static_cast<std::size_t>(id)];
@@ -42,6 +44,7 @@ std::vector<Reading> readings_of(const Schedule& schedule) {
                range.count == schedule.slots[static_cast<std::size_t>(range.slot)].count &&
                reading.copy < 0) {
       reading.copy = id;
+      reading.is_in_other_segment = last_wait != reading.wait;
     } else {
       ++reading.others;
     }
@@ -49,7 +52,10 @@ std::vector<Reading> readings_of(const Schedule& schedule) {
   for (std::size_t i = 0; i < schedule.ops.size(); ++i) {
     const Op& op = schedule.ops[i];
     const auto id = static_cast<OpId>(i);
-    if (op.kind == OpKind::wait) readings[static_cast<std::size_t>(op.slot)].wait = id;
+    if (op.kind == OpKind::wait) {
+      readings[static_cast<std::size_t>(op.slot)].wait = id;
+      last_wait = id;
+    }
     schedule::for_each_read(schedule, op, [&](const Range& range) { note(id, range); });
   }
   return readings;
@@ -77,7 +83,8 @@ class Finder {
       if (use == Use::none) continue;
       // A step that only another rank's message puts before the copy may come after the landing.
       if (!needed[static_cast<std::size_t>(id)]) return Landing::no;
-      const bool is_before_wait = id < reading.wait;
+      // The wait's segment alone decides when something lands.
+      const bool is_before_wait = id < reading.wait && !reading.is_in_other_segment;
       if (use == Use::in_place) {
         from_start_in_place = false;
         in_place = in_place && is_before_wait;

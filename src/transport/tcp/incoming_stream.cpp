@@ -51,6 +51,10 @@ IncomingStream::State IncomingStream::read() {
     const ssize_t got = recvmsg(socket_.get(), &message, MSG_DONTWAIT);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) break;
+    if (got < 0 && errno == EFAULT && lands_) {  // the peer is not to blame
+      identity_.landings->refuse(rank_, identity_.region + frame_.place, payload_have_);
+      continue;
+    }
     if (got <= 0) {
       end(got < 0, errno);
       break;

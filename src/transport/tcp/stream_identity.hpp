@@ -8,7 +8,7 @@
 
 #include "base/clock.hpp"
 #include "transport/ip/ip.hpp"
-#include "transport/tcp/landings.hpp"
+#include "transport/tcp/stream_landings.hpp"
 #include "transport/tcp/tags/payload_tag.hpp"
 #include "wire/key.hpp"
 

@@ -4,15 +4,15 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstring>
-#include <numeric>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "algorithm/algorithm.hpp"
 #include "base/prng.hpp"
-#include "engine/interpreter.hpp"
-#include "engine/lane.hpp"
-#include "harness/collective_data.hpp"
 #include "plan/bind/bind.hpp"
+#include "unit/engine/ranks_by_hand.hpp"
 
 namespace unisono::engine::look_ahead_test {
 namespace {
@@ -20,10 +20,10 @@ namespace {
 using schedule::Collective;
 using schedule::Schedule;
 using schedule::Shape;
-using unisono::test::Bytes;
+using test::Bytes;
 
 // Keeps what is put until it is delivered.
-class Courier final : public transport::Transport {
+class Courier : public transport::Transport {
  public:
   struct Message {
     int target;
@@ -53,89 +53,16 @@ class Courier final : public transport::Transport {
   transport::Capabilities capabilities_{.name = "courier"};
 };
 
-// All ranks of one operation on whole numbers.
-class Ranks {
- public:
+struct Ranks : Courier, test::RanksByHand {
   explicit Ranks(std::vector<Schedule> set)
-      : set_(std::move(set)), positions_(set_.size()), of_(unisono::test::material(kType, kSum)) {
-    const Shape& shape = set_[0].shape;
-    options_.element_bytes = static_cast<std::int64_t>(of_.size);
-    options_.geometry = {.ranks = shape.ranks, .channels = 2, .lines = 1024, .data_bytes = 1 << 15};
-    windows_.resize(static_cast<std::size_t>(options_.geometry.windows_bytes() + plan::kLineBytes));
-    job_ranks_.resize(set_.size());
-    std::iota(job_ranks_.begin(), job_ranks_.end(), 0);
-    for (int r = 0; r < shape.ranks; ++r) {
-      programs_.push_back(bind_schedules(set_, r, options_)[at(r)]);
-      inputs_.push_back(of_.input(r, schedule::input_count(shape, r)));
-      outputs_.emplace_back(at(schedule::output_count(shape, r)) * of_.size);
-    }
-  }
-
-  const plan::Program& program(int rank) const { return programs_[at(rank)]; }
-  Courier& courier() { return courier_; }
-  const Bytes& output(int rank) const { return outputs_[at(rank)]; }
-  Bytes expected(int rank) const {
-    return unisono::test::expected_output(set_[0].shape, of_, rank);
-  }
-
-  // The flag of a rank's n-th wait.
-  const std::uint64_t* awaited_flag(int rank, int n) {
-    const plan::Program& program = programs_[at(rank)];
-    const plan::Step& wait = program.steps[at(program.wait_segments[at(n)].begin)];
-    return reinterpret_cast<const std::uint64_t*>(base() + wait.flag);
-  }
-
-  Outcome run(int rank) {
-    Frame frame;
-    frame.bases[0] = inputs_[at(rank)].data();
-    frame.bases[1] = outputs_[at(rank)].data();
-    frame.bases[2] = base();
-    frame.tag = make_tag(3, 1);
-    frame.kernel = arith::find_kernel(kSum, kType);
-    const Machine machine{.router = network::Router(courier_),
-                          .doorbells = &doorbells_,
-                          .job_ranks = job_ranks_.data(),
-                          .ranks = set_[0].shape.ranks,
-                          .counters = &counters_};
-    const plan::Program& program = programs_[at(rank)];
-    return engine::run(program, frame, machine, positions_[at(rank)],
-                       static_cast<std::int32_t>(program.steps.size()));
-  }
-
- private:
-  static constexpr arith::Type kType = arith::Type::int32;
-  static constexpr arith::Operator kSum = arith::Operator::sum;
-  std::byte* base() {
-    return windows_.data() + plan::kLineBytes -
-           reinterpret_cast<std::uintptr_t>(windows_.data()) % plan::kLineBytes;
-  }
-  static std::size_t at(std::int64_t number) { return static_cast<std::size_t>(number); }
-
-  std::vector<Schedule> set_;
-  std::vector<Position> positions_;
-  unisono::test::Material of_;
-  plan::BindOptions options_;
-  Bytes windows_;
-  std::vector<int> job_ranks_;
-  std::vector<plan::Program> programs_;
-  std::vector<Bytes> inputs_, outputs_;
-  Courier courier_;
-  Counters counters_;
-  wait::SleeperTable table_;
-  std::vector<wait::Doorbell> bell_{1024};
-  wait::Doorbells doorbells_{table_, bell_.data()};
+      : test::RanksByHand(std::move(set), static_cast<Courier&>(*this)) {}
+  Courier& courier() { return *this; }
 };
 
-std::vector<Schedule> build_set(const algorithm::Algorithm& row, const Shape& shape) {
-  std::vector<Schedule> set;
-  for (int r = 0; r < shape.ranks; ++r) {
-    set.push_back(*algorithm::build(row, shape, algorithm::default_parameters(row, shape), r));
-  }
-  return set;
-}
+using test::build_set;
 
 std::vector<Schedule> build_set(std::string_view name, const Shape& shape) {
-  return build_set(*algorithm::find(shape.collective, name), shape);
+  return test::build_set(*algorithm::find(shape.collective, name), shape);
 }
 
 // Every piece but one comes to rank 0. It has passed on its share of the others before the late one

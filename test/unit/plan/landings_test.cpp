@@ -100,5 +100,37 @@ TEST(Landings, NotWhereOnlyAMessageOrdersTheStepsBefore) {
   EXPECT_EQ(landings_of(ordered->front())[1], Landing::waited);
 }
 
+// The segment of the wait of slot 1 does not need the send of the same part.
+TEST(Landings, NotWhereAnotherWaitStandsBetweenAWaitAndItsCopy) {
+  constexpr const char* kText =
+      "schedule broadcast ranks 3 rank 1 count 4 root 0\n"
+      "slot 0 from 0 count 4\n"
+      "slot 1 from 0 count 4\n"
+      "slot 2 from 2 count 4\n"
+      "op 0 wait slot 0\n"
+      "op 1 send output[0:4] to 0 slot 0 after 0\n"
+      "op 2 wait slot 1\n"
+      "%op 4 copy output[0:4] = slot 1[0:4] after 2 1\n";
+  const auto landing_with = [&](const std::string& between) {
+    std::string text = kText;
+    text.replace(text.find('%'), 1, between);
+    const auto set = schedule::parse(text);
+    EXPECT_TRUE(set.ok()) << set.error().message;
+    return landings_of(set->front())[1];
+  };
+  EXPECT_EQ(landing_with("op 3 wait slot 2\n"), Landing::no);
+  EXPECT_EQ(landing_with("op 3 send input[0:4] to 2 slot 0\n"), Landing::waited);
+}
+
+TEST(Landings, InExchangesOfSoManyRanksNobodyLooksForThem) {
+  const auto first_of = [](int ranks) {
+    return landings_of("linear", {Collective::alltoall, ranks, 0, 1, false})[0];
+  };
+  EXPECT_EQ(first_of(592), Landing::apart) << "591 slots, 1774 ops: 1,048,434";
+  const Schedule many = *algorithm::build(*algorithm::find(Collective::alltoall, "linear"),
+                                          {Collective::alltoall, 593, 0, 1, false}, {}, 1);
+  EXPECT_EQ(landings_of(many)[0], Landing::no);
+}
+
 }  // namespace
 }  // namespace unisono::plan::landings_test

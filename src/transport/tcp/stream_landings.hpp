@@ -18,6 +18,9 @@ class StreamLandings final : public Landings {
   bool begin(int source, const std::byte* place, std::size_t bytes);
   // Where the piece goes now: the landing may have been withdrawn amid it.
   std::byte* destination(int source, std::byte* place) const;
+  // So many bytes of the piece are there, and the target cannot be written: the message goes on to
+  // its place.
+  void refuse(int source, const std::byte* place, std::size_t bytes);
   // All of the piece is there, and genuine.
   void finish(int source, const std::byte* place);
 
@@ -30,9 +33,9 @@ class StreamLandings final : public Landings {
     std::size_t landed = 0;  // bytes in whole pieces, from the first on
     std::size_t begun = 0;   // the same and the piece that comes
     bool lacks(int source, const std::byte* place) const {
-      return landing.source == source && landing.place + landed == place;
+      return landing.source == source && landed < landing.bytes && landing.place + landed == place;
     }
-    void take_back() const;
+    void take_back(std::size_t bytes) const;
   };
 
   std::vector<Entry> entries_;

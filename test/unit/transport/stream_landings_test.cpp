@@ -2,6 +2,7 @@
 // Long messages that go to a buffer of their receiver, and what becomes of those that nobody
 // expects any more: on their own, and by streams between ranks on loopback.
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <array>
@@ -10,9 +11,9 @@
 
 #include "tcp_world.hpp"
 #include "transport/tcp/frame.hpp"
-#include "transport/tcp/landings.hpp"
+#include "transport/tcp/stream_landings.hpp"
 
-namespace unisono::transport::tcp_landings_test {
+namespace unisono::transport::stream_landings_test {
 namespace {
 
 using Bytes = std::vector<std::byte>;
@@ -71,6 +72,19 @@ TEST_F(LandingsTest, OneThatComesInPartElsewhereIsInItsPlace) {
   std::copy(message.begin() + 100, message.end(), window.begin() + 100);  // as by packets
   EXPECT_FALSE(landings.has_landed(place(0)));
   EXPECT_EQ(window, message);
+}
+
+// As in a ring, whose rank has not looked yet.
+TEST_F(LandingsTest, OneBehindAnotherThatHasLandedLandsToo) {
+  Bytes second(100);
+  landings.withdraw(place(0), kBytes);
+  landings.expect({kSource, place(0), target.data(), 100});
+  landings.expect({kSource, place(100), second.data(), second.size()});
+  come(0, 100);
+  come(100, 100);
+  EXPECT_TRUE(landings.has_landed(place(0)));
+  EXPECT_TRUE(landings.has_landed(place(100)));
+  EXPECT_TRUE(std::equal(second.begin(), second.end(), message.begin() + 100));
 }
 
 TEST_F(LandingsTest, OthersAreLeftAlone) {
@@ -158,6 +172,20 @@ TEST_F(LandingStreams, AMessageThatNobodyExpectsAnyMoreArrivesInItsPlace) {
   EXPECT_EQ(world->at(1).error_of(0), "");
 }
 
+// The step that copies the message there is the one to fail, not the peer.
+TEST_F(LandingStreams, ATargetThatCannotBeWrittenIsLeftAlone) {
+  landings().withdraw(world->region(1), message.size());
+  void* const memory = mmap(nullptr, message.size(), PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  landings().expect({0, world->region(1), static_cast<std::byte*>(memory), message.size()});
+  world->write(0, 1, 0, message, 0, 1);
+  wait(1);
+  EXPECT_FALSE(landings().has_landed(world->region(1)));
+  EXPECT_TRUE(is_in_place());
+  EXPECT_EQ(world->at(1).error_of(0), "");
+  munmap(memory, message.size());
+}
+
 TEST_F(LandingStreams, AShortMessageIsNotWhatIsExpected) {
   world->write(0, 1, message.size(), std::array{std::byte{9}}, 0, 1);
   wait(1);
@@ -166,4 +194,4 @@ TEST_F(LandingStreams, AShortMessageIsNotWhatIsExpected) {
 }
 
 }  // namespace
-}  // namespace unisono::transport::tcp_landings_test
+}  // namespace unisono::transport::stream_landings_test
