@@ -123,6 +123,7 @@ class ThisMachine(Runner):
 class HostSet(Runner):
     """Hosts in network namespaces. Their TCP connections have the kernel's own congestion control,
     CUBIC, unless they ask for another: a machine's BBR would pace them, and distort comparisons.
+    Where that cannot be set it is said, and `congestion` is what they have.
     """
 
     def __init__(self, unisono, hosts, rate="", shape="star", congestion="cubic"):
@@ -158,15 +159,17 @@ class HostSet(Runner):
             print(f"unisono hosts down {self.name}: {done.stderr}", end="", file=sys.stderr)
 
     def set_congestion_control(self):
-        command = ["sysctl", "-q", "-w", f"net.ipv4.tcp_congestion_control={self.congestion}"]
+        setting = "net/ipv4/tcp_congestion_control"
+        write = ["sh", "-c", f"echo {shlex.quote(self.congestion)} > /proc/sys/{setting}"]
         try:
-            self.run([(host, command) for host in range(self.count)], limit_seconds=60)
-        except (Failed, OSError) as error:
+            self.run([(host, write) for host in range(self.count)], limit_seconds=60)
+        except Failed as error:
             print(
-                f"the hosts keep the machine's congestion control, unless "
-                f"net.ipv4.tcp_allowed_congestion_control lists {self.congestion}: {error}",
+                f"the hosts keep the machine's congestion control: it may have to list "
+                f"{self.congestion} in net.ipv4.tcp_allowed_congestion_control ({error})",
                 file=sys.stderr,
             )
+        self.congestion = self.run([(0, ["cat", f"/proc/sys/{setting}"])], limit_seconds=60).strip()
 
     def names(self):
         return [f"{self.name}{number}" for number in range(1, self.count + 1)]

@@ -157,18 +157,23 @@ def place_of(shape, arguments):
 
 
 def measure_all(found, runs, arguments):
-    """Appends to `runs`. Prints the tables of each shape as soon as they are known."""
+    """Appends to `runs`. Prints the tables of each shape as soon as they are known. Returns the
+    congestion controls of the hosts."""
+    congestions = set()
     for shape in arguments.shapes:
         if shape.hosts > 1 and (reason := why_not(arguments.unisono)):
             say(f"{shape} is left out: {reason}")
             continue
         first = 1 + max((run.repetition for run in runs if run.of_shape(shape)), default=-1)
         with place_of(shape, arguments) as place, Hogs(arguments.hogs):
+            if shape.hosts > 1:
+                congestions.add(place.congestion)
             runs += measure(place, shape, found, arguments, first)
         circumstances = f", links of {arguments.rate}" if arguments.rate else ""
         circumstances += ", a hog on each core" if arguments.hogs else ""
         of_shape = [run for run in runs if run.of_shape(shape)]
         pairs.print_tables(of_shape, arguments.state, circumstances, arguments.tables)
+    return congestions
 
 
 def own_command():
@@ -193,7 +198,7 @@ def rounded(value):
     return [rounded(each) for each in value] if isinstance(value, (list, tuple)) else value
 
 
-def document(runs, before, arguments):
+def document(runs, before, arguments, congestions):
     reports = [run.versions for run in runs if run.versions]
     versions = dict(before.get("versions", {}))
     for each in reports:
@@ -207,7 +212,7 @@ def document(runs, before, arguments):
         "cache_line_ns": {"least": min(states), "most": max(states)} if states else None,
         "versions": versions,
         "rate": arguments.rate,
-        "congestion": arguments.congestion,
+        "congestion": sorted({*before.get("congestion", []), *congestions}),
         "hogs": arguments.hogs,
         "state": arguments.state,
         "thrown_away": pairs.count_thrown_away(runs, arguments.state),
@@ -327,12 +332,12 @@ def main():
     found = find_all(arguments)
     runs = [pairs.Run.read(each) for each in before.get("runs", [])]
     try:
-        measure_all(found, runs, arguments)
+        congestions = measure_all(found, runs, arguments)
     except Failed as error:
         sys.exit(f"compare.py: {error}")
     if not runs:
         sys.exit("compare.py: nothing was measured")
-    result = rounded(document(runs, before, arguments))
+    result = rounded(document(runs, before, arguments, congestions))
     arguments.json.write_text(json.dumps(result, separators=(",", ":")) + "\n")
     print(f"\nwritten: {arguments.json}")
     if heat_map.write(result, arguments.picture):
