@@ -91,17 +91,17 @@ Status prepare(const Preparation& parts, const plan::Plan& plan, profile::Form f
 }  // namespace
 
 Communicator::Made Communicator::create_world(job::Job& job) {
+  std::vector<int> everyone(static_cast<std::size_t>(job.ranks().count()));
+  std::iota(everyone.begin(), everyone.end(), 0);
   // The first rank of every host does the same, so all find the same offset.
   if (job.ranks().is_first_here()) {
-    UNISONO_ASSIGN(const Grant grant, Segment::reserve(job, job.ranks().count()));
+    UNISONO_ASSIGN(const Grant grant, Segment::reserve(job, everyone));
     if (job.network() != nullptr) {
       UNISONO_TRY(job.memory().confine(job.hosts().own(), job.hosts().count()));
     }
     job.start_up().publish_world(grant.offset);
   }
   UNISONO_ASSIGN(const std::int64_t offset, job.start_up().await_world());
-  std::vector<int> everyone(static_cast<std::size_t>(job.ranks().count()));
-  std::iota(everyone.begin(), everyone.end(), 0);
   std::unique_ptr<Communicator> world(
       new Communicator(job, std::move(everyone), job.ranks().own(),
                        {.offset = offset, .layout = Segment::layout_at(job, offset)}, true));
@@ -168,7 +168,7 @@ void Communicator::publish_progress() {
 Result<const plan::Plan*> Communicator::plan(const plan::Call& call) {
   loan_.take_back();
   UNISONO_ASSIGN(const plan::Plan* const plan, plans_.find(call, queue_.active().empty()));
-  UNISONO_TRY(segment_.prepare(plan->size));
+  UNISONO_TRY(segment_.prepare(*plan));
   return plan;
 }
 

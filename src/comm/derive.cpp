@@ -131,7 +131,7 @@ Result<Derivation::Made> Derivation::make(const Wish& wish) {
 base::Status Derivation::agree(const Wish& wish) {
   UNISONO_TRY(learn_group(wish));
   if (leads()) {
-    const auto reserved = Segment::reserve(parent_.job_, static_cast<int>(group_.size()),
+    const auto reserved = Segment::reserve(parent_.job_, parent_.members_.job_ranks_of(group_),
                                            &reservations_.own(), number_ + 1);
     if (reserved) own_ = *reserved;
     if (!reserved) status_ = reserved.error();
@@ -196,10 +196,9 @@ Error Derivation::parents_failure() {
 
 // Writes into the segment, so on one host not before it is decided that it will be used.
 Derivation::Made Derivation::build() const {
-  std::vector<int> job_ranks;
-  for (const int r : group_) job_ranks.push_back(parent_.members_.job_rank(r));
   const auto rank = static_cast<int>(std::ranges::find(group_, parent_.rank()) - group_.begin());
-  return Made(new Communicator(parent_.job_, std::move(job_ranks), rank, grant_, false));
+  return Made(
+      new Communicator(parent_.job_, parent_.members_.job_ranks_of(group_), rank, grant_, false));
 }
 
 // An allgather failed here, and the parent with it.

@@ -89,7 +89,7 @@ Result<std::string> ListDerivation::announce(const Status& own) {
   UNISONO_TRY(own);
   std::string text = fmt::format("{:016x}", list_digest(parent_, ranks_));
   if (!leads()) return text;
-  UNISONO_ASSIGN(grant_, Segment::reserve(parent_.job(), static_cast<int>(ranks_.size())));
+  UNISONO_ASSIGN(grant_, Segment::reserve(parent_.job(), parent_.job_ranks_of(ranks_)));
   return text + to_text(*grant_);
 }
 
@@ -116,10 +116,8 @@ Status ListDerivation::adopt() {
 }
 
 ListDerivation::Made ListDerivation::build() const {
-  std::vector<int> job_ranks;
-  for (const int rank : ranks_) job_ranks.push_back(parent_.job_rank(rank));
-  return Made(
-      new Communicator(parent_.job(), std::move(job_ranks), rounds_.rank(), *grant_, false));
+  return Made(new Communicator(parent_.job(), parent_.job_ranks_of(ranks_), rounds_.rank(), *grant_,
+                               false));
 }
 
 Error ListDerivation::give_up(const Error& why) {

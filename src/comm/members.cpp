@@ -33,6 +33,12 @@ Members::Members(job::Job& job, std::vector<int> job_ranks, int rank)
   hosts_ = topology::HostMap::of_labels(labels);
 }
 
+std::vector<int> Members::job_ranks_of(std::span<const int> ranks) const {
+  std::vector<int> job_ranks;
+  for (const int r : ranks) job_ranks.push_back(job_rank(r));
+  return job_ranks;
+}
+
 std::vector<std::vector<int>> Members::remote_by_host() const {
   std::vector<std::vector<int>> remote;
   if (!hosts_.given()) return remote;

@@ -27,6 +27,7 @@ class Members {
   int size() const { return static_cast<int>(job_ranks_.size()); }
   const std::vector<int>& job_ranks() const { return job_ranks_; }
   int job_rank(int rank) const { return job_ranks_[static_cast<std::size_t>(rank)]; }
+  std::vector<int> job_ranks_of(std::span<const int> ranks) const;
   job::RankState state(int rank) const { return job_.ranks().state(job_rank(rank)); }
   bool lives(int rank) const { return state(rank) == job::RankState::present; }
 

@@ -7,6 +7,7 @@
 #include <bit>
 #include <chrono>
 #include <cstring>
+#include <optional>
 #include <thread>
 
 #include "algorithm/algorithm.hpp"
@@ -15,6 +16,7 @@
 #include "comm/failure/ends.hpp"
 #include "comm/operations/remote_calls.hpp"
 #include "engine/nic/nic_group.hpp"
+#include "model/machine.hpp"
 #include "wait/wait_until.hpp"
 #include "wire/key.hpp"
 
@@ -41,6 +43,12 @@ constexpr std::int64_t kLeastMiddleWindow = 16 * 1024;
 constexpr std::int64_t kBulkWindow = 128 * 1024;
 // A stream carries a long message faster than several parts that wait for each other.
 constexpr std::int64_t kStreamWindow = 1024 * 1024;
+// So a buffer has room for that much of each other member, up to this.
+constexpr std::int64_t kLongestStreamWindow = 8 * kStreamWindow;
+// A communicator takes at most this part of the address space that is left, or the usual.
+constexpr std::int64_t kPartsOfRoom = 8;
+// The least part of such a buffer that becomes real memory; it doubles for longer calls.
+constexpr std::int64_t kLeastPrepared = 256 * 1024;
 constexpr std::int64_t kLeastBulkWindow = 16 * 1024;
 // Where ranks lose their cores to computation, each part of a long message costs a wait for a turn.
 // More than the usual memory makes parts longer. Ranks with cores of their own are slower with
@@ -115,6 +123,16 @@ Links links_of(job::Job& job) {
   return job.network()->bulk_name().empty() ? Links::datagrams : Links::streams;
 }
 
+Spread spread_of(job::Job& job, std::span<const int> job_ranks) {
+  std::vector<int> labels;
+  for (const int r : job_ranks) labels.push_back(job.hosts().of(r));
+  const std::int64_t own_part = job.memory().bytes() / job.hosts().count();
+  return spread_over(
+      topology::HostMap::of_labels(labels), job.network() != nullptr && job.network()->multicasts(),
+      static_cast<int>(model::constant_of(job.machine(), model::Constant::few_ranks).count()),
+      std::min(own_part, job.memory().room()));
+}
+
 // The largest power of two with which the size class stays within its share of memory.
 int fitting_channels(int most, std::int64_t window_bytes, int ranks, std::int64_t share) {
   int channels = most;
@@ -167,6 +185,24 @@ plan::WindowGeometry plan_bulk(int ranks, std::int64_t lines, std::int64_t share
   return {.ranks = ranks, .channels = channels, .lines = lines, .data_bytes = window};
 }
 
+// Longer buffers than the usual, for streams. Those of members that share a host have to fit into
+// memory, and those of all into the room for addresses.
+std::optional<plan::WindowGeometry> plan_long_streams(int ranks, std::int64_t lines,
+                                                      std::int64_t most, const Spread& spread) {
+  const int held = spread.on_a_host == 0 ? ranks : spread.on_a_host;
+  std::int64_t window = std::min(
+      kLongestStreamWindow,
+      kStreamWindow * static_cast<std::int64_t>(std::bit_ceil(static_cast<unsigned>(ranks - 1))));
+  for (; window > kStreamWindow; window /= 2) {
+    for (const int channels : {kBulkChannels, kEnoughBulkChannels}) {
+      const plan::WindowGeometry g{
+          .ranks = ranks, .channels = channels, .lines = lines + kPieceLines, .data_bytes = window};
+      if (g.rank_stride() * held <= most && g.windows_bytes() <= spread.room) return g;
+    }
+  }
+  return std::nullopt;
+}
+
 // On one host, windows are only as long as memory has room for with all slot indexes.
 std::int64_t wanted_bulk_window(Links links, int ranks, std::int64_t lines, std::int64_t buffers) {
   if (links == Links::streams) return kStreamWindow;
@@ -183,7 +219,18 @@ std::int64_t wanted_bulk_window(Links links, int ranks, std::int64_t lines, std:
 
 }  // namespace
 
-SegmentLayout plan_segment(int ranks, const base::Settings& settings, Links links) {
+Spread spread_over(const topology::HostMap& hosts, bool multicasts, int few, std::int64_t left) {
+  Spread spread{.room = left / kPartsOfRoom};
+  // Each host holds the multicasts of all others.
+  if (!hosts.given() || (multicasts && hosts.hosts() > few)) return spread;
+  for (int host = 0; host < hosts.hosts(); ++host) {
+    spread.on_a_host = std::max(spread.on_a_host, static_cast<int>(hosts.members(host).size()));
+  }
+  return spread;
+}
+
+SegmentLayout plan_segment(int ranks, const base::Settings& settings, Links links,
+                           const Spread& spread) {
   SegmentLayout g{};
   g.streams = links == Links::streams;
   const std::int64_t lines = 2 * ranks + kSpareLines;
@@ -197,8 +244,12 @@ SegmentLayout plan_segment(int ranks, const base::Settings& settings, Links link
                                      : plan_middle(ranks, lines, share - small);
   const std::int64_t left = whole - small - g.windows[SizeClass::middle].windows_bytes();
   const std::int64_t most = links == Links::none ? share : left;
+  const auto long_streams = g.streams ? plan_long_streams(ranks, lines, most, spread)
+                                      : std::optional<plan::WindowGeometry>();
   g.windows[SizeClass::bulk] =
-      plan_bulk(ranks, lines, share, most, wanted_bulk_window(links, ranks, lines, whole));
+      long_streams
+          ? *long_streams
+          : plan_bulk(ranks, lines, share, most, wanted_bulk_window(links, ranks, lines, whole));
 
   std::int64_t end = round_up(static_cast<std::int64_t>(sizeof(SegmentHeader)), 4096);
   const auto place = [&end](std::int64_t bytes) {
@@ -236,9 +287,11 @@ std::uint64_t memory_layout(const base::Settings& settings) {
                                 bulk.data_bytes, settings.choice(base::Setting::bulk)));
 }
 
-Result<Grant> Segment::reserve(job::Job& job, int ranks, Reservation* reservation,
-                               std::uint64_t number) {
-  Grant grant{.layout = plan_segment(ranks, job.settings(), links_of(job))};
+Result<Grant> Segment::reserve(job::Job& job, std::span<const int> job_ranks,
+                               Reservation* reservation, std::uint64_t number) {
+  const int ranks = static_cast<int>(job_ranks.size());
+  Grant grant{.layout =
+                  plan_segment(ranks, job.settings(), links_of(job), spread_of(job, job_ranks))};
   UNISONO_ASSIGN(const Room room, find_room(job, grant.layout.bytes, ranks));
   grant.offset = room.offset;
   if (room.is_used) clear_used(job, grant);
@@ -292,34 +345,62 @@ FailurePlace Segment::failure_place() const {
           .answers = reinterpret_cast<FailureAnswer*>(at(layout_.failure_answers))};
 }
 
-// Each rank prepares the buffers of all ranks of its host, and those of other hosts' ranks that
-// hold their multicasts.
-Status Segment::prepare_now(SizeClass size) {
-  const std::uint32_t need = bit_of(size);
-  const bool one_host = members_.on_one_host();
-  if (one_host && (header_->prepared.load(std::memory_order_acquire) & need) != 0) {
-    buffer_bytes_ += layout_.windows[size].windows_bytes();
-    prepared_ |= need;
-    return base::success();
-  }
-  const std::int64_t windows = layout_.lane_windows[size];
-  const std::int64_t stride = layout_.windows[size].rank_stride();
-  const std::vector<bool> group = members_.multicast_group();
-  const auto is_there = [&](int r) {
-    return !members_.is_remote(r) || (!group.empty() && group[static_cast<std::size_t>(r)]);
-  };
-  for (int r = 0; r < members_.size(); ++r) {
-    if (!is_there(r)) continue;
-    int end = r + 1;
-    while (end < members_.size() && is_there(end)) ++end;
-    const std::int64_t bytes = (end - r) * stride;
-    UNISONO_TRY(members_.job().memory().commit(offset_ + windows + r * stride, bytes,
+Status Segment::prepare_now(const plan::Plan& plan) {
+  if (!members_.on_one_host()) return prepare_for_hosts(plan);
+  const plan::WindowGeometry& windows = layout_.windows[plan.size];
+  const std::uint32_t need = bit_of(plan.size);
+  if ((header_->prepared.load(std::memory_order_acquire) & need) == 0) {
+    UNISONO_TRY(members_.job().memory().commit(offset_ + layout_.lane_windows[plan.size],
+                                               windows.windows_bytes(),
                                                "a communicator's buffers"));
-    buffer_bytes_ += bytes;
-    r = end;
+    header_->prepared.fetch_or(need, std::memory_order_release);
   }
-  if (one_host) header_->prepared.fetch_or(need, std::memory_order_release);
-  prepared_ |= need;
+  buffer_bytes_ += windows.windows_bytes();
+  prepared_[plan.size] = {windows.data_bytes, windows.data_bytes};
+  return base::success();
+}
+
+// Each rank prepares the buffers of all ranks of its host, and those of other hosts' ranks that
+// hold their multicasts. A long one becomes real as far as calls use it.
+Status Segment::prepare_for_hosts(const plan::Plan& plan) {
+  const std::int64_t all = layout_.windows[plan.size].data_bytes;
+  const auto used_of = [all](std::int64_t bytes) {
+    if (all <= kStreamWindow) return all;
+    const auto least = static_cast<std::uint64_t>(std::max(bytes, kLeastPrepared));
+    return bytes < 0 ? bytes : std::min(all, static_cast<std::int64_t>(std::bit_ceil(least)));
+  };
+  Prepared& before = prepared_[plan.size];
+  const Prepared now{std::max(before.own, used_of(plan.window_bytes)),
+                     std::max(before.group, used_of(plan.multicast_bytes))};
+  const std::vector<bool> group = members_.multicast_group();
+  for (int r = 0; r < members_.size(); ++r) {
+    if (!members_.is_remote(r)) {
+      UNISONO_TRY(make_real(plan.size, r, before.own, now.own));
+    } else if (!group.empty() && group[static_cast<std::size_t>(r)]) {
+      UNISONO_TRY(make_real(plan.size, r, before.group, now.group));
+    }
+  }
+  before = now;
+  return base::success();
+}
+
+// More of a member's buffers of all slot indexes, as in Prepared.
+Status Segment::make_real(SizeClass size, int rank, std::int64_t from, std::int64_t to) {
+  if (to <= from) return base::success();
+  const plan::WindowGeometry& windows = layout_.windows[size];
+  const std::int64_t lines = windows.lines * plan::kLineBytes;
+  const std::int64_t first = from < 0 ? 0 : lines + from;
+  std::int64_t place = offset_ + layout_.lane_windows[size] + rank * windows.rank_stride() + first;
+  std::int64_t bytes = lines + to - first;
+  int pieces = windows.channels;
+  if (from < 0 && to == windows.data_bytes) {  // they lie together
+    bytes = windows.rank_stride();
+    pieces = 1;
+  }
+  for (; pieces > 0; --pieces, place += windows.window_bytes()) {
+    UNISONO_TRY(members_.job().memory().commit(place, bytes, "a communicator's buffers"));
+    buffer_bytes_ += bytes;
+  }
   return base::success();
 }
 

@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "base/result.hpp"
@@ -17,6 +18,8 @@
 #include "engine/lane.hpp"
 #include "job/failure_record.hpp"
 #include "plan/choice_table.hpp"
+#include "plan/plan.hpp"
+#include "topology/host_map.hpp"
 
 namespace unisono::comm {
 
@@ -58,17 +61,27 @@ struct Grant {
 // memory, in long pieces.
 enum class Links : std::uint8_t { none, datagrams, streams };
 
+// How close a communicator's members are, for the receive buffers of streams.
+struct Spread {
+  int on_a_host = 0;      // the most members whose buffers one host holds; 0: all
+  std::int64_t room = 0;  // of the job's memory, in bytes of address space; 0: only the usual
+};
+// The members are on these hosts. `multicasts`: they can use multicast, and up to `few` hosts send
+// long messages without. `left`: what the leader's host has left of the job's memory.
+Spread spread_over(const topology::HostMap& hosts, bool multicasts, int few, std::int64_t left);
+
 // Pure.
-SegmentLayout plan_segment(int ranks, const base::Settings& settings, Links links = Links::none);
+SegmentLayout plan_segment(int ranks, const base::Settings& settings, Links links = Links::none,
+                           const Spread& spread = {});
 // A number that tells whether two ranks divide their memory alike (JobDescription::memory_layout).
 std::uint64_t memory_layout(const base::Settings& settings);
 
 class Segment {
  public:
-  // Reserves one for so many members, with its control data. By its leader. It is noted in
+  // Reserves one for these members, with its control data. By its leader. It is noted in
   // `reservation` with that number, if there is one, before its control data is made.
-  static base::Result<Grant> reserve(job::Job& job, int ranks, Reservation* reservation = nullptr,
-                                     std::uint64_t number = 0);
+  static base::Result<Grant> reserve(job::Job& job, std::span<const int> job_ranks,
+                                     Reservation* reservation = nullptr, std::uint64_t number = 0);
   // Makes the control data real, and zero, where a rank of another host has reserved the segment.
   // By each member of this host, before any of them uses it.
   static base::Status adopt(job::Job& job, const Grant& grant);
@@ -94,12 +107,13 @@ class Segment {
 
   engine::Lanes& lanes() { return lanes_; }
   const engine::Lanes& lanes() const { return lanes_; }
-  // Allocates the receive buffers of a size class: a sender writes into others' buffers, perhaps
+  // Allocates the receive buffers that a plan uses: a sender writes into others' buffers, perhaps
   // before they have called. If that was done, it costs one check.
-  base::Status prepare(plan::SizeClass size) {
-    if ((prepared_ & bit_of(size)) != 0) [[likely]]
+  base::Status prepare(const plan::Plan& plan) {
+    const Prepared& is_real = prepared_[plan.size];
+    if (plan.window_bytes <= is_real.own && plan.multicast_bytes <= is_real.group) [[likely]]
       return base::success();
-    return prepare_now(size);
+    return prepare_now(plan);
   }
   std::int64_t buffer_bytes() const { return buffer_bytes_; }
 
@@ -114,11 +128,19 @@ class Segment {
   void leave(bool last_here, bool has_failed, bool tells);
 
  private:
+  // The bytes of a size class's buffers that are real memory, lines apart; -1: none are. Those of
+  // members of this host, and of other hosts' members that send multicasts.
+  struct Prepared {
+    std::int64_t own = -1, group = -1;
+  };
+
   static constexpr std::uint32_t bit_of(plan::SizeClass size) {
     return 1U << static_cast<unsigned>(size);
   }
   engine::Lane make_lane(plan::SizeClass size) const;
-  base::Status prepare_now(plan::SizeClass size);
+  base::Status prepare_now(const plan::Plan& plan);
+  base::Status prepare_for_hosts(const plan::Plan& plan);
+  base::Status make_real(plan::SizeClass size, int rank, std::int64_t from, std::int64_t to);
   std::uint64_t next_sequence() const;  // the greatest of all lanes
 
   const Members& members_;
@@ -126,7 +148,7 @@ class Segment {
   SegmentLayout layout_;
   SegmentHeader* header_;
   engine::Lanes lanes_;
-  std::uint32_t prepared_ = 0;
+  plan::BySize<Prepared> prepared_;
   std::int64_t buffer_bytes_ = 0;
 };
 

@@ -169,6 +169,13 @@ base::Result<std::int64_t> JobMemory::allocate_new(std::int64_t bytes) {
   return offset;
 }
 
+std::int64_t JobMemory::room() const {
+  const HeaderLock lock(header(), mark_);
+  if (!lock.is_held()) return 0;
+  const MemoryHeader& state = header();
+  return (state.limit == 0 ? bytes_ : state.limit) - std::max(state.used_end, first_offset());
+}
+
 void JobMemory::release(std::int64_t offset, std::int64_t bytes) {
   bytes = whole_segments(bytes);
   empty(offset, bytes);
@@ -278,8 +285,10 @@ base::Status JobMemory::commit(std::int64_t offset, std::int64_t bytes, const ch
                              "machine's free memory or the control group's memory.max",
                              purpose, bytes, std::strerror(refused))};
   }
-  // Page tables too, so that the first operation does not pay for them.
-  madvise(base_ + offset, static_cast<std::size_t>(bytes), MADV_POPULATE_WRITE);
+  // Page tables too, so that the first operation does not pay for them. madvise() takes whole
+  // pages.
+  const std::int64_t first = offset - offset % sysconf(_SC_PAGESIZE);
+  madvise(base_ + first, static_cast<std::size_t>(offset + bytes - first), MADV_POPULATE_WRITE);
   return base::success();
 }
 

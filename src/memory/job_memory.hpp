@@ -52,6 +52,7 @@ class JobMemory : public std::enable_shared_from_this<JobMemory> {
 
   std::byte* at(std::int64_t offset) const { return base_ + offset; }
   std::int64_t bytes() const { return bytes_; }  // of the file
+  std::int64_t room() const;                     // that was never allocated, of this host's part
   MemoryHeader& header() const { return *reinterpret_cast<MemoryHeader*>(base_); }
 
   // A zeroed segment for the caller alone; commit it before use. The error names a process that

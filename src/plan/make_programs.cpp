@@ -175,8 +175,14 @@ class ProgramMaker {
     return true;
   }
 
+  void use_windows(const WindowNeed& need) {
+    plan_.window_bytes = std::max(plan_.window_bytes, need.data_bytes);
+    plan_.multicast_bytes = std::max(plan_.multicast_bytes, need.multicast_bytes);
+  }
+
   // Without segments. Errors: those of a proof.
   Result<bool> bind_whole(const LaidOut& laid_out) {
+    use_windows(laid_out.layout.need());
     UNISONO_ASSIGN(auto programs, bind(laid_out, laid_out.options));
     parts_.push_back({1, std::move(programs)});
     return true;
@@ -213,6 +219,7 @@ class ProgramMaker {
       const std::unique_ptr<LaidOut> laid_out = std::move(laid_out_);
       need = laid_out->layout.need();
       if (!need.fits(bulk())) return need;
+      use_windows(need);
       UNISONO_ASSIGN(auto programs, bind(*laid_out, bulk_options(part)));
       parts_.push_back({n + 1, std::move(programs)});
       last_part_ = part;
@@ -241,8 +248,9 @@ class ProgramMaker {
   // The longest segment whose schedules fit the bulk buffers. All ranks find the same. It keeps
   // these schedules, which are those of the first segment.
   Result<std::int64_t> find_segment() {
+    const std::int64_t most = most_of_segment(context_, call_.collective);
     std::int64_t segment =
-        std::max<std::int64_t>(1, std::min(longest_, bulk().data_bytes / call_.element_bytes));
+        std::max<std::int64_t>(1, std::min(longest_, most / call_.element_bytes));
     for (;;) {
       UNISONO_TRY(lay_out_in_bulk(segment_of(shape_, 0, segment)));
       const WindowNeed need = laid_out_->layout.need();
@@ -323,6 +331,7 @@ class ProgramMaker {
           std::clamp<std::int64_t>(staged_ahead / senders / own.staging_bytes, 1, bulk().channels);
     }
     plan_.size = size;
+    plan_.window_bytes = how.geometry.data_bytes;
     parts_.push_back({1, std::move(programs)});
     return base::success();
   }

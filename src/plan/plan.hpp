@@ -28,7 +28,10 @@ struct Plan : std::enable_shared_from_this<Plan> {
   std::uint32_t digest = 0;
   select::EngineKind engine = select::EngineKind::inline_;
   SizeClass size = SizeClass::small;  // of its receive buffers
-  bool single_copy = false;           // long messages are read from their sender's memory
+  // So much it uses of each of these, lines apart; and of those on other hosts that hold multicasts
+  // (-1: none do).
+  std::int64_t window_bytes = 0, multicast_bytes = -1;
+  bool single_copy = false;  // long messages are read from their sender's memory
 
   // The vector goes in `segments` segments, each `input_stride`/`output_stride` bytes after the one
   // before. Equal neighbouring segments form a part: they use the same programs.

@@ -13,6 +13,7 @@
 #include "base/log.hpp"
 #include "plan/digest.hpp"
 #include "plan/make_programs.hpp"
+#include "plan/segments.hpp"
 #include "select/candidates.hpp"
 
 namespace unisono::plan {
@@ -266,6 +267,12 @@ Shape shape_of(const Call& call, const PlanContext& context) {
           .exact = rounds(call) && context.reproducible != base::Reproducible::no};
 }
 
+std::int64_t most_of_segment(const PlanContext& context, Collective collective) {
+  const std::int64_t buffer = context.windows[SizeClass::bulk].data_bytes;
+  if (!context.streams || !context.hosts.given() || schedule::has_blocks(collective)) return buffer;
+  return std::min(buffer, longest_streamed(collective, context.hosts.hosts()));
+}
+
 select::Circumstances circumstances_of(const Call& call, const PlanContext& context) {
   return {.element_bytes = call.element_bytes,
           .oversubscribed = context.oversubscribed,
@@ -278,6 +285,7 @@ select::Circumstances circumstances_of(const Call& call, const PlanContext& cont
           .pull = context.pull,
           .single_copy_from = context.single_copy_from,
           .window_bytes = context.windows[SizeClass::bulk].data_bytes,
+          .segment_bytes = most_of_segment(context, call.collective),
           .buffers = buffers_of(context.windows),
           .machine = context.machine,
           .op = built_in<arith::Operator>(call.op),

@@ -58,6 +58,8 @@ struct PlanContext {
 // The input of the choice of an algorithm for a call.
 schedule::Shape shape_of(const Call& call, const PlanContext& context);
 select::Circumstances circumstances_of(const Call& call, const PlanContext& context);
+// The most bytes of a vector, or of each block, in one segment, if its messages fit the buffers.
+std::int64_t most_of_segment(const PlanContext& context, schedule::Collective collective);
 
 // A candidate for a call.
 struct Alternative {

@@ -19,6 +19,11 @@ bool has_output_blocks(Collective c) {
   return schedule::has_blocks(c) && c != Collective::scatter && c != Collective::reduce_scatter;
 }
 
+// A stream's kernel needs least for each byte of messages of about that length. They fit into a
+// core's cache together with what they are combined with.
+constexpr std::int64_t kPieceBytes = 128 * 1024;
+constexpr int kPiecesOfChain = 8;  // as a chain of hosts passes a vector on
+
 // All counts in the order of Blocks.
 std::vector<std::int64_t> counts_of(const Blocks& blocks) {
   std::vector<std::int64_t> counts;
@@ -49,6 +54,10 @@ Block block_for(const Shape& shape, const Buffer& buffer, int other) {
 
 std::int64_t longest_vector(const Shape& whole) {
   return whole.blocks.given() ? std::ranges::max(counts_of(whole.blocks)) : whole.count;
+}
+
+std::int64_t longest_streamed(Collective collective, int hosts) {
+  return kPieceBytes * (schedule::is_reduction(collective) ? hosts : kPiecesOfChain);
 }
 
 Shape segment_of(const Shape& whole, std::int64_t from, std::int64_t most) {

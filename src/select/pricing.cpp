@@ -82,6 +82,11 @@ std::vector<Schedule> build_for_price(const Algorithm& row, const Parameters& pa
   return set;
 }
 
+// The length of the vector, or of a block.
+std::int64_t vector_bytes(const Shape& shape, const Pricing& pricing) {
+  return shape.count * pricing.work.bytes_of_element();
+}
+
 model::Calls calls_of(std::span<const Schedule> set, const Shape& shape, const Pricing& pricing,
                       bool are_alike) {
   const auto indexes_of = [&](const Buffers& size) {
@@ -96,7 +101,11 @@ model::Calls calls_of(std::span<const Schedule> set, const Shape& shape, const P
   }
   model::Calls calls{.slot_indexes = indexes_of(bulk)};
   if (shape.blocks.given() || shape.count <= 1) return calls;
-  const std::int64_t segments = (bytes + pricing.window_bytes - 1) / pricing.window_bytes;
+  const auto parts = [](std::int64_t whole, std::int64_t of) { return (whole + of - 1) / of; };
+  std::int64_t segments = parts(bytes, pricing.window_bytes);
+  if (pricing.segment_bytes > 0) {
+    segments = std::max(segments, parts(vector_bytes(shape, pricing), pricing.segment_bytes));
+  }
   calls.segments = std::clamp<std::int64_t>(segments, 1, shape.count);
   return calls;
 }
@@ -116,7 +125,9 @@ bool may_need_segments(const Shape& shape, const Pricing& pricing) {
   if (pricing.window_bytes <= 0) return false;
   const std::int64_t times =
       schedule::has_blocks(shape.collective) ? 4 * std::int64_t{shape.ranks} : shape.ranks + 3;
-  return shape.count * pricing.work.bytes_of_element() > pricing.window_bytes / times;
+  const std::int64_t bytes = vector_bytes(shape, pricing);
+  return bytes > pricing.window_bytes / times ||
+         (pricing.segment_bytes > 0 && bytes > pricing.segment_bytes);
 }
 
 bool one_stands_for_all(const Algorithm& row, const Shape& shape) {
@@ -145,6 +156,7 @@ Pricing pricing_of(const Shape& shape, const Circumstances& now, EngineKind engi
   Pricing pricing;
   pricing.machine = &machine_of(now);
   pricing.window_bytes = now.window_bytes;
+  pricing.segment_bytes = now.segment_bytes;
   pricing.buffers = now.buffers;
   model::Work& work = pricing.work;
   work.engine = priced_engine(engine);

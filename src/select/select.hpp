@@ -40,7 +40,8 @@ struct Circumstances {
   bool pull = false;     // ranks can read each other's memory
   // Bytes from which that is preferred to buffers; negative: as measured.
   std::int64_t single_copy_from = -1;
-  std::int64_t window_bytes = 0;  // of a rank's receive buffer; 0: no limit
+  std::int64_t window_bytes = 0;   // of a rank's receive buffer; 0: no limit
+  std::int64_t segment_bytes = 0;  // the most of a vector or block at a time; 0: no limit
   BuffersBySize buffers = {};
   const model::Machine* machine = nullptr;  // the costs; null: the default machine
 

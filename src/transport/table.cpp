@@ -60,14 +60,16 @@ constexpr std::array kDecorators = {
 constexpr std::array kRemoteMemory = {
     RemoteMemoryRow{.name = "tcp",
                     .open =
-                        [](const base::Settings&, const RegionOptions& options) {
+                        [](const base::Settings& settings, const RegionOptions& options) {
                           return open_tcp({.address = options.address,
                                            .rank = options.rank,
                                            .ranks = options.ranks,
                                            .key = options.key,
                                            .region = options.region,
                                            .region_bytes = options.region_bytes,
-                                           .silence_ns = options.silence_ns});
+                                           .silence_ns = options.silence_ns,
+                                           .tags_payloads = settings.toggle(Setting::bulk_tags) !=
+                                                            base::Toggle::off});
                         },
                     .availability = tcp_description,
                     .reference = kTcpReference},

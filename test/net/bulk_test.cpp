@@ -227,6 +227,43 @@ TEST_P(HostsBulk, ATransferThatStallsThoughDatagramsPassIsALoss) {
                       is_tcp ? "broke with bytes that it may lack" : stalled());
 }
 
+std::int64_t buffer_bytes(const HostRank& self) {
+  unisono_comm_info_t info{};
+  info.size = sizeof info;
+  EXPECT_TRUE(succeeded(unisono_comm_info(self.world, &info)));
+  return info.buffer_bytes;
+}
+
+// Those of long messages are longer with more members, but few calls use all of them.
+TEST_F(HostsTcp, BuffersBecomeRealMemoryAsFarAsCallsUseThem) {
+  auto processes = start_job(hosts_, [](const HostRank& self) {
+    ASSERT_TRUE(allgather_is_right(self, 8 * 1024));  // 64 KiB of each rank
+    const std::int64_t after_short = buffer_bytes(self);
+    ASSERT_TRUE(allgather_is_right(self, 8 * 1024));
+    EXPECT_EQ(buffer_bytes(self), after_short);
+    ASSERT_TRUE(allgather_is_right(self, 1024 * 1024));  // 8 MiB of each
+    const std::int64_t after_long = buffer_bytes(self);
+    EXPECT_GT(after_long, after_short);
+    EXPECT_LE(after_long, std::int64_t{64} << 20);
+    ASSERT_TRUE(allgather_is_right(self, 8 * 1024));
+    ASSERT_TRUE(allgather_is_right(self, 3 * 1024 * 1024));
+    EXPECT_EQ(buffer_bytes(self), after_long);
+    leave(self);
+  });
+  expect_all_clean(processes);
+}
+
+// With changed payloads this would not be noticed (tcp_test.cpp).
+TEST_F(HostsTcp, WithoutTagsEveryCollectiveIsRight) {
+  auto processes = start_job(hosts_,
+                             [](const HostRank& self) {
+                               ASSERT_NO_FATAL_FAILURE(check_everything(self));
+                               leave(self);
+                             },
+                             {{"UNISONO_BULK_TAGS", "off"}});
+  expect_all_clean(processes);
+}
+
 // Shorter than the time after which a rank is lost.
 TEST_F(HostsTcp, StreamsGoOnAfterAnOutage) {
   auto processes = start_job(hosts_,

@@ -35,7 +35,11 @@ base::Result<plan::PlanContext> make_context(const RanksPlace& place,
   const comm::Links links = one_memory    ? comm::Links::none
                             : has_streams ? comm::Links::streams
                                           : comm::Links::datagrams;
-  const comm::SegmentLayout layout = comm::plan_segment(place.ranks, settings, links);
+  const std::int64_t left =
+      settings.bytes(base::Setting::shared_limit) / std::max(1, place.hosts.hosts());
+  const int few = static_cast<int>(model::constant_of(machine, model::Constant::few_ranks).count());
+  const comm::SegmentLayout layout = comm::plan_segment(
+      place.ranks, settings, links, comm::spread_over(place.hosts, place.multicast, few, left));
   plan::PlanContext context;
   context.ranks = place.ranks;
   context.hosts = place.hosts;

@@ -47,6 +47,7 @@ enum class Setting {
   datagram,
   bulk,
   bulk_from,
+  bulk_tags,
   ofi_provider,
   verbs_device,
   nic,
@@ -65,7 +66,7 @@ enum class Setting {
   first_sequence,
   fault,
 };
-inline constexpr std::size_t kSettingCount = 43;
+inline constexpr std::size_t kSettingCount = 44;
 
 // The enumerations that settings take, in the order of their names in the table.
 enum class EngineChoice { automatic, inline_, helping };  // UNISONO_ENGINE

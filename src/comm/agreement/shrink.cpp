@@ -43,7 +43,7 @@ Status Shrink::join() {
 
 std::vector<std::byte> Shrink::offer_segment(const std::vector<int>& members) {
   Grant grant;
-  const auto reserved = Segment::reserve(members_.job(), static_cast<int>(members.size()),
+  const auto reserved = Segment::reserve(members_.job(), members_.job_ranks_of(members),
                                          &reservations_.own(), Reservations::kOfShrink);
   if (reserved) grant = *reserved;
   std::vector<std::byte> bytes(sizeof grant);

@@ -17,7 +17,7 @@ std::unique_ptr<Learner> LearnedCalls::make_learner() {
   if (comm.size() == 1 || !are_wanted(settings)) return nullptr;
   // A candidate may need other buffers than the usual choice.
   const auto execute = [&comm](const plan::Plan& plan, const void* input, void* output) -> Status {
-    const Status prepared = comm.segment_.prepare(plan.size);
+    const Status prepared = comm.segment_.prepare(plan);
     if (!prepared) return comm.failures_.refuse(prepared.error().code, prepared.error().message);
     return comm.run(plan, input, output);
   };

@@ -57,6 +57,7 @@ void WindowLayout::place() {
     layout.slots.assign(schedule_of(r).slots.size(), {});
     layout.outboxes.clear();
     layout.lines = layout.data_bytes = 0;
+    layout.multicast_bytes = -1;
   }
   if (options_.staged_multicast || !options_.group.empty()) {
     for (int r = 0; r < ranks; ++r) place_outboxes(r);
@@ -99,6 +100,7 @@ WindowNeed WindowLayout::need() const {
   for (const RankLayout& layout : ranks_) {
     need.lines = std::max(need.lines, layout.lines);
     need.data_bytes = std::max(need.data_bytes, layout.data_bytes);
+    need.multicast_bytes = std::max(need.multicast_bytes, layout.multicast_bytes);
   }
   return need;
 }
@@ -130,6 +132,8 @@ void WindowLayout::place_outboxes(int rank) {
     at(rank).outboxes[i] = place;
     for (const Target& target : schedule.targets_of(op)) {
       at(target.peer).slots[static_cast<std::size_t>(target.slot)] = place;
+      if (options_.hosts.share(rank, target.peer)) continue;
+      at(rank).multicast_bytes = at(rank).data_bytes;  // other hosts have a copy of the outbox
     }
   }
 }

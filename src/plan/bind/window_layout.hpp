@@ -60,7 +60,7 @@ class WindowLayout {
     std::vector<MessagePlace> slots;
     std::vector<MessagePlace> outboxes;  // by op; multicasts only. Empty if there are none
     std::int64_t scratch = 0, bounce = 0, staged_input = 0, staged_output = 0;
-    std::int64_t lines = 0, data_bytes = 0;
+    std::int64_t lines = 0, data_bytes = 0, multicast_bytes = -1;
     int bounces = 0;
   };
 

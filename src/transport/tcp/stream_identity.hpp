@@ -23,7 +23,7 @@ struct StreamIdentity {
   std::size_t region_bytes = 0;
   std::int64_t silence_ns = 10 * base::kSecond;  // how long sent bytes may stay unacknowledged
   std::string congestion{};            // the congestion control that its streams set; empty: none
-  TagKind tags = TagKind::poly1305;    // that it computes fastest
+  TagKind tags = TagKind::poly1305;    // that it prefers
   StreamLandings* landings = nullptr;  // of payloads that do not go to the region; null: none
 };
 

@@ -354,14 +354,15 @@ std::string Tcp::trouble() const {
 }  // namespace
 
 base::Result<std::unique_ptr<RemoteMemory>> open_tcp(const TcpOptions& options) {
-  auto tcp = std::make_unique<Tcp>(StreamIdentity{.key = options.key,
-                                                  .rank = options.rank,
-                                                  .ranks = options.ranks,
-                                                  .address = options.address,
-                                                  .region = options.region,
-                                                  .region_bytes = options.region_bytes,
-                                                  .silence_ns = options.silence_ns,
-                                                  .tags = fastest_tags()});
+  auto tcp = std::make_unique<Tcp>(
+      StreamIdentity{.key = options.key,
+                     .rank = options.rank,
+                     .ranks = options.ranks,
+                     .address = options.address,
+                     .region = options.region,
+                     .region_bytes = options.region_bytes,
+                     .silence_ns = options.silence_ns,
+                     .tags = options.tags_payloads ? fastest_tags() : TagKind::none});
   UNISONO_TRY(tcp->open());
   return std::unique_ptr<RemoteMemory>(std::move(tcp));
 }

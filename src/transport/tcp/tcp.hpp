@@ -25,6 +25,7 @@ struct TcpOptions {
   std::byte* region = nullptr;  // whose flags other ranks raise
   std::size_t region_bytes = 0;
   std::int64_t silence_ns = 10 * base::kSecond;  // how long sent bytes may stay unacknowledged
+  bool tags_payloads = true;  // false: only where the other rank wants that; headers always are
 };
 
 // Errors: system.

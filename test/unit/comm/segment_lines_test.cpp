@@ -112,6 +112,61 @@ TEST(SegmentWindows, GrowWithTheMemoryOfOneHost) {
   }
 }
 
+constexpr std::int64_t kMiB = 1024 * 1024;
+constexpr std::int64_t kMuchRoom = 4096 * kMiB;
+
+TEST(SegmentWindows, OfStreamsHaveRoomForAPieceOfEachOtherMember) {
+  const base::Settings settings;
+  const auto window = [&settings](int ranks, const Spread& spread) {
+    return plan_segment(ranks, settings, Links::streams, spread)
+        .windows[plan::SizeClass::bulk]
+        .data_bytes;
+  };
+  const Spread alone{.on_a_host = 1, .room = kMuchRoom};
+  EXPECT_EQ(window(2, alone), 1 * kMiB);
+  EXPECT_EQ(window(3, alone), 2 * kMiB);
+  EXPECT_EQ(window(4, alone), 4 * kMiB);
+  EXPECT_EQ(window(8, alone), 8 * kMiB);
+  EXPECT_EQ(window(8, {.on_a_host = 2, .room = kMuchRoom}), 4 * kMiB);
+  EXPECT_EQ(window(8, {.on_a_host = 1, .room = 256 * kMiB}), 4 * kMiB);
+  EXPECT_EQ(window(8, {.on_a_host = 1, .room = 0}), 1 * kMiB);
+  EXPECT_EQ(window(8, {.on_a_host = 0, .room = kMuchRoom}), 1 * kMiB);
+}
+
+TEST(SegmentWindows, OfStreamsStayWithinTheMemoryOfAHostAndTheRoomOfAll) {
+  for (const char* const buffers : {"1M", "8M", "64M", "1G"}) {
+    const auto settings = base::Settings::from({{"UNISONO_BUFFERS", buffers}});
+    ASSERT_TRUE(settings.ok());
+    for (const int ranks : {3, 8, 16, 64, 256}) {
+      const SegmentLayout usual = plan_segment(ranks, *settings, Links::streams);
+      for (const int on_a_host : {1, 2, 8}) {
+        for (const std::int64_t room : {64 * kMiB, 512 * kMiB, kMuchRoom}) {
+          SCOPED_TRACE(testing::Message() << buffers << ", " << ranks << " ranks, " << on_a_host
+                                          << " on a host, room " << room);
+          const plan::WindowGeometry& bulk =
+              plan_segment(ranks, *settings, Links::streams, {.on_a_host = on_a_host, .room = room})
+                  .windows[plan::SizeClass::bulk];
+          if (bulk == usual.windows[plan::SizeClass::bulk]) continue;
+          EXPECT_GT(bulk.data_bytes, usual.windows[plan::SizeClass::bulk].data_bytes);
+          EXPECT_GE(bulk.channels, 4);
+          EXPECT_LE(bulk.rank_stride() * on_a_host, settings->bytes(base::Setting::buffers));
+          EXPECT_LE(bulk.windows_bytes(), room);
+        }
+      }
+    }
+  }
+}
+
+// Multicasts lie in the buffers of their senders, on every host.
+TEST(Spread, CountsTheMembersOfAHostOrAll) {
+  const auto hosts = topology::HostMap::of_labels(std::vector<int>{0, 1, 1, 2, 1});
+  EXPECT_EQ(spread_over(hosts, false, 2, 800).on_a_host, 3);
+  EXPECT_EQ(spread_over(hosts, true, 3, 800).on_a_host, 3);
+  EXPECT_EQ(spread_over(hosts, true, 2, 800).on_a_host, 0);
+  EXPECT_EQ(spread_over(topology::HostMap::apart(4), false, 2, 800).on_a_host, 1);
+  EXPECT_EQ(spread_over(hosts, true, 2, 800).room, 100);
+}
+
 // Longer windows leave many ranks all the slot indexes that the usual ones have there.
 TEST(SegmentWindows, DoNotGrowAtTheExpenseOfSlotIndexes) {
   for (const char* const buffers : {"512M", "1G", "2G", "4G"}) {

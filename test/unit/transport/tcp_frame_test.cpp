@@ -118,7 +118,7 @@ TEST(StreamHandshake, NothingPassesThatWasChangedOrMadeWithoutTheKey) {
 // A rank of a newer version has the key too.
 TEST(StreamHandshake, UnknownTagsDoNotPass) {
   ASSERT_TRUE(prepare_handshakes().ok());
-  const auto unknown = static_cast<TagKind>(2);
+  const auto unknown = static_cast<TagKind>(3);
   const HelloBytes odd = encode_hello({.from = 3, .to = 1, .tags = unknown}, kKey);
   EXPECT_FALSE(decode_hello(odd, kKey).has_value());
   const HelloBytes hello = encode_hello({.from = 3, .to = 1}, kKey);
@@ -146,13 +146,16 @@ std::optional<TagKind> agreed_tags(TagKind connecting, TagKind listening) {
   return told->tags;
 }
 
-TEST(StreamTags, AreGmacOnlyWhereBothPreferIt) {
+TEST(StreamTags, AreAnotherKindOnlyWhereBothPreferIt) {
   ASSERT_TRUE(prepare_handshakes().ok());
   constexpr TagKind kGmac = TagKind::gmac;
   constexpr TagKind kPoly = TagKind::poly1305;
   EXPECT_EQ(agreed_tags(kPoly, kPoly), kPoly);
   EXPECT_EQ(agreed_tags(kGmac, kPoly), kPoly);
   EXPECT_EQ(agreed_tags(kPoly, kGmac), kPoly);
+  EXPECT_EQ(agreed_tags(TagKind::none, kPoly), kPoly);
+  EXPECT_EQ(agreed_tags(kGmac, TagKind::none), kPoly);
+  EXPECT_EQ(agreed_tags(TagKind::none, TagKind::none), TagKind::none);
   if (fastest_tags() != kGmac) GTEST_SKIP() << "GMAC is not fast here";
   EXPECT_EQ(agreed_tags(kGmac, kGmac), kGmac);
 }

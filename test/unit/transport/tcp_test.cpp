@@ -51,8 +51,9 @@ RegionCard card_with_port(const RegionCard& card, std::uint16_t port) {
 
 class TcpTest : public testing::Test {
  protected:
-  void make(int ranks, Family family = Family::v4, const wire::Key* key_of_last = nullptr) {
-    auto made = TcpWorld::make(ranks, family, key_of_last);
+  void make(int ranks, Family family = Family::v4, const wire::Key* key_of_last = nullptr,
+            int without_tags = 0) {
+    auto made = TcpWorld::make(ranks, family, key_of_last, without_tags);
     if (!made.ok()) GTEST_SKIP() << made.error().message;
     world = std::move(*made);
   }
@@ -532,8 +533,8 @@ TEST_F(TcpTest, AForgottenRankKeepsNobody) {
 // Rank 0 connects to a process in between, which passes everything on and changes what it is told.
 class TcpBetweenTest : public TcpTest {
  protected:
-  void SetUp() override {
-    make(2);
+  void begin(int without_tags) {
+    make(2, Family::v4, nullptr, without_tags);
     if (world == nullptr) return;
     auto listener = listen_at(*parse_ip("127.0.0.1"));
     ASSERT_TRUE(listener.ok());
@@ -574,6 +575,7 @@ class TcpBetweenTest : public TcpTest {
 constexpr std::size_t kBeforeFrames = kHelloBytes + kAnswerBytes;
 
 TEST_F(TcpBetweenTest, WhatIsPassedOnArrives) {
+  begin(0);
   if (world == nullptr) return;
   const Bytes sent = random_bytes(300'000, 1);
   world->write(0, 1, 0, sent, 0, 8);
@@ -582,6 +584,7 @@ TEST_F(TcpBetweenTest, WhatIsPassedOnArrives) {
 }
 
 TEST_F(TcpBetweenTest, AChangedHeaderWritesNothing) {
+  begin(0);
   if (world == nullptr) return;
   change_at_ = kBeforeFrames + 2;  // the place
   world->write(0, 1, 4096, random_bytes(1000, 1), 0, 8);
@@ -593,6 +596,7 @@ TEST_F(TcpBetweenTest, AChangedHeaderWritesNothing) {
 }
 
 TEST_F(TcpBetweenTest, AChangedPayloadRaisesNoFlag) {
+  begin(0);
   if (world == nullptr) return;
   change_at_ = kBeforeFrames + kFrameHeaderBytes + 500;
   world->write(0, 1, 4096, random_bytes(1000, 1), 0, 8);
@@ -600,6 +604,39 @@ TEST_F(TcpBetweenTest, AChangedPayloadRaisesNoFlag) {
   EXPECT_NE(world->at(1).error_of(0).find("a payload on its stream is damaged"), std::string::npos);
   EXPECT_EQ(world->value(1, 0), 0U);
   EXPECT_EQ(world->at(1).flags_raised(), 0U);
+}
+
+// A user who turns tags off trusts the network for payloads.
+TEST_F(TcpBetweenTest, WithoutTagsAChangedPayloadIsNotNoticed) {
+  begin(2);
+  if (world == nullptr) return;
+  change_at_ = kBeforeFrames + kFrameHeaderBytes + 500;
+  Bytes sent = random_bytes(300'000, 1);
+  world->write(0, 1, 4096, sent, 0, 8);
+  while (world->value(1, 0) != 8) pass();
+  sent[500] ^= std::byte{0x40};
+  EXPECT_TRUE(is_there(1, 4096, sent));
+}
+
+TEST_F(TcpBetweenTest, WithoutTagsAChangedHeaderWritesNothing) {
+  begin(2);
+  if (world == nullptr) return;
+  change_at_ = kBeforeFrames + 2;  // the place
+  world->write(0, 1, 4096, random_bytes(1000, 1), 0, 8);
+  while (world->at(1).failures() == 0) pass();
+  EXPECT_NE(world->at(1).error_of(0).find("a header on its stream is damaged"), std::string::npos);
+  EXPECT_EQ(world->value(1, 0), 0U);
+}
+
+// Rank 1 has them on.
+TEST_F(TcpBetweenTest, OneRankThatWantsTagsIsEnough) {
+  begin(1);
+  if (world == nullptr) return;
+  change_at_ = kBeforeFrames + kFrameHeaderBytes + 500;
+  world->write(0, 1, 4096, random_bytes(1000, 1), 0, 8);
+  while (world->at(1).failures() == 0) pass();
+  EXPECT_NE(world->at(1).error_of(0).find("a payload on its stream is damaged"), std::string::npos);
+  EXPECT_EQ(world->value(1, 0), 0U);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 // Ranks with a region each and streams between them on loopback, all in one process and one thread.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <span>
@@ -9,6 +10,7 @@
 
 #include "loopback.hpp"
 #include "region.hpp"
+#include "transport/table.hpp"
 #include "transport/tcp/tcp.hpp"
 
 namespace unisono::transport {
@@ -17,20 +19,28 @@ inline constexpr std::size_t kTcpFlags = kRegionBytes - 4096;  // a line each
 
 class TcpWorld {
  public:
-  // `key_of_last`: the last rank's, if it is not the job's.
+  // `key_of_last`: the last rank's, if it is not the job's. The first `without_tags` ranks have
+  // UNISONO_BULK_TAGS=off. All are made as a job makes them.
   static base::Result<std::unique_ptr<TcpWorld>> make(int ranks, Family family = Family::v4,
-                                                      const wire::Key* key_of_last = nullptr) {
+                                                      const wire::Key* key_of_last = nullptr,
+                                                      int without_tags = 0) {
     UNISONO_ASSIGN(const LocalAddress local, loopback(family));
+    const auto row = std::ranges::find(remote_memory_rows(), "tcp", &RemoteMemoryRow::name);
     auto world = std::make_unique<TcpWorld>();
     for (int rank = 0; rank < ranks; ++rank) {
       world->regions.push_back(std::make_unique<Region>());
       const bool is_other = key_of_last != nullptr && rank + 1 == ranks;
-      UNISONO_ASSIGN(auto opened, open_tcp({.address = local.address,
-                                            .rank = rank,
-                                            .ranks = ranks,
-                                            .key = is_other ? *key_of_last : wire::key_of("test"),
-                                            .region = world->region(rank),
-                                            .region_bytes = kRegionBytes}));
+      UNISONO_ASSIGN(
+          const base::Settings settings,
+          base::Settings::from({{"UNISONO_BULK_TAGS", rank < without_tags ? "off" : "on"}}));
+      UNISONO_ASSIGN(auto opened,
+                     row->open(settings, {.address = local.address,
+                                          .rank = rank,
+                                          .ranks = ranks,
+                                          .key = is_other ? *key_of_last : wire::key_of("test"),
+                                          .silence_ns = 10 * base::kSecond,
+                                          .region = world->region(rank),
+                                          .region_bytes = kRegionBytes}));
       world->all.push_back(std::move(opened));
     }
     for (int rank = 0; rank < ranks; ++rank) {

@@ -69,6 +69,11 @@ class CryptoTagger final : public PayloadTagger {
   std::unique_ptr<Poly1305> state_;
 };
 
+class NoTagger final : public PayloadTagger {
+ public:
+  PayloadTag tag(std::uint64_t, std::span<const std::byte>) override { return {}; }
+};
+
 }  // namespace
 
 bool can_tag(PayloadTagger::Library library) {
@@ -79,6 +84,8 @@ bool can_tag(PayloadTagger::Library library) {
       return libcrypto() != nullptr;
     case PayloadTagger::Library::sodium:
       return sodium_init() >= 0;
+    case PayloadTagger::Library::none:
+      return true;
   }
   return false;
 }
@@ -91,11 +98,14 @@ std::string_view library_name(PayloadTagger::Library library) {
       return "libcrypto";
     case PayloadTagger::Library::sodium:
       return "libsodium";
+    case PayloadTagger::Library::none:
+      return "none";
   }
   return "";
 }
 
 TagKind kind_of(PayloadTagger::Library library) {
+  if (library == PayloadTagger::Library::none) return TagKind::none;
   return library == PayloadTagger::Library::ipsec_mb ? TagKind::gmac : TagKind::poly1305;
 }
 
@@ -104,12 +114,16 @@ TagKind fastest_tags() {
 }
 
 PayloadTagger::Library PayloadTagger::choose(TagKind kind) {
+  if (kind == TagKind::none) return Library::none;
   if (kind == TagKind::gmac) return Library::ipsec_mb;
   return can_tag(Library::crypto) ? Library::crypto : Library::sodium;
 }
 
 std::unique_ptr<PayloadTagger> make_payload_tagger(PayloadTagger::Library library,
                                                    const PayloadKey& key) {
+  if (library == PayloadTagger::Library::none) {
+    return std::unique_ptr<PayloadTagger>(new (std::nothrow) NoTagger);
+  }
   if (library == PayloadTagger::Library::sodium) {
     return std::unique_ptr<PayloadTagger>(new (std::nothrow) SodiumTagger(key));
   }

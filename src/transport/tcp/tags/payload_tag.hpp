@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// PayloadTagger: the tags of a stream's payloads. There are two kinds, and the handshake of a
-// stream agrees on one:
+// PayloadTagger: the tags of a stream's payloads. The handshake of a stream agrees on a kind:
 // - Poly1305 (RFC 8439, section 2.5). Each frame has a key of its own, a keyed BLAKE2b hash of its
 //   number under the connection's key. libcrypto computes the tag with the processor's widest
 //   registers, if it can be loaded; otherwise libsodium does, with the same result. So two hosts
 //   need not have the same library.
 // - AES-128-GMAC (RFC 4543), where both hosts compute it faster (libipsec_mb.hpp). Its key is the
 //   first half of the connection's, and its nonce the frame's number.
+// - None, where both ranks are set to trust their network: each tag is zero.
 // One object belongs to one rank; one thread at a time.
 #pragma once
 
@@ -23,11 +23,11 @@ using PayloadTag = std::array<std::byte, 16>;
 using PayloadKey = std::array<std::byte, 32>;
 
 // The values are those of a Challenge.
-enum class TagKind : std::uint32_t { poly1305 = 0, gmac = 1 };
+enum class TagKind : std::uint32_t { poly1305 = 0, gmac = 1, none = 2 };
 
 class PayloadTagger {
  public:
-  enum class Library : std::uint8_t { ipsec_mb, crypto, sodium };
+  enum class Library : std::uint8_t { ipsec_mb, crypto, sodium, none };
 
   // The fastest one that is there, for that kind.
   static Library choose(TagKind kind);
@@ -50,7 +50,7 @@ bool can_tag(PayloadTagger::Library library);
 TagKind kind_of(PayloadTagger::Library library);
 // The kind that this host computes fastest.
 TagKind fastest_tags();
-// "libIPSec_MB", "libcrypto", "libsodium"
+// "libIPSec_MB", "libcrypto", "libsodium", "none"
 std::string_view library_name(PayloadTagger::Library library);
 
 }  // namespace unisono::transport
