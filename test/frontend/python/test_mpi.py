@@ -3,6 +3,7 @@
 communicator goes on. mpi4py's own tests (mpi4py_collectives.py) cover the collectives."""
 
 import array
+import collections
 import pickle
 
 import ml_dtypes
@@ -226,6 +227,130 @@ def wrong_call(name):
 @pytest.mark.parametrize("name", WRONG)
 def test_a_wrong_call_is_an_error_on_every_rank_and_the_communicator_goes_on(name):
     assert run(wrong_call, name) == [[3, 3]] * RANKS
+
+
+def heard_later():
+    """The others only send in call 2, so they hear of the root's error in a later call."""
+    from unisono import mpi as MPI
+    comm, results = MPI.COMM_WORLD, []
+    for call in range(12):
+        total = numpy.zeros(1)
+        try:
+            if call == 2:
+                comm.Gather(numpy.ones(2), numpy.ones(7) if comm.rank == 0 else None, root=0)
+            elif 3 <= call < 6:
+                comm.Gather(numpy.ones(1), numpy.ones(RANKS) if comm.rank == 0 else None, root=0)
+            else:
+                comm.Allreduce(numpy.array([10.0**call]), total)
+            results.append(total[0])
+        except (ValueError, MPI.Exception) as error:
+            results.append(str(error))
+    return results
+
+
+def test_ranks_that_hear_of_an_error_later_go_on_with_the_same_call():
+    every = run(heard_later)
+    for call, results in enumerate(zip(*every)):
+        for result in results:  # of call `call`, or an error that says why
+            assert isinstance(result, str) or result in (0.0, RANKS * 10.0**call), every
+    assert every[0][2].startswith("message: 7 elements"), every
+    assert [results[-1] for results in every] == [RANKS * 10.0**11] * RANKS
+
+
+def rank_leaves_after_an_error():
+    from unisono import mpi as MPI
+    comm = MPI.COMM_WORLD
+    if comm.rank == 1:
+        with pytest.raises(ValueError):
+            comm.Bcast(numpy.ones(8)[::2])
+        return []
+    with pytest.raises(MPI.Exception):
+        comm.Allreduce(numpy.ones(4), numpy.ones(4))
+    errors = []
+    for _ in range(2):
+        with pytest.raises(MPI.Exception) as caught:
+            comm.allreduce(1)
+        errors.append((caught.value.Get_error_class(), str(caught.value), comm.size))
+    rest = comm.Shrink()
+    assert errors[0][0] == MPI.ERR_PROC_FAILED
+    return [errors, rest.size, rest.allreduce(comm.rank)]
+
+
+def test_a_rank_that_leaves_after_an_error_is_missed():
+    first, gone, last = run(rank_leaves_after_an_error)
+    assert gone == []
+    for errors, size, total in (first, last):
+        assert [text for _, text, _ in errors] == [
+            "1 of the communicator's 3 ranks have left or are lost; Shrink() makes one of the "
+            "others"] * 2
+        assert [before for _, _, before in errors] == [RANKS] * 2
+        assert (size, total) == (2, 2)
+
+
+def of_objects():
+    from unisono import mpi as MPI
+    comm = MPI.COMM_WORLD
+    counted = MPI.Op.Create(lambda left, right, _: left + right, commute=True)
+    every = comm.allreduce(collections.Counter({comm.rank: 1, "all": 1}), op=counted)
+    scalar = numpy.float64(1.0)
+    with pytest.raises(MPI.Exception) as caught:
+        comm.Allreduce(MPI.IN_PLACE, scalar)
+    same = [pickle.loads(pickle.dumps(each)) is each for each in (MPI.INT, MPI.SUM, MPI.MAXLOC)]
+    return dict(every), counted(2, 3), caught.value.Get_error_class() != 0, same
+
+
+def test_operators_of_objects():
+    for every, total, is_refused, same in run(of_objects):
+        assert every == {0: 1, 1: 1, 2: 1, "all": 3}
+        assert (total, is_refused, same) == (5, True, [True] * 3)
+
+
+def less_usual_specifications():
+    from unisono import mpi as MPI
+    comm = MPI.COMM_WORLD
+    rank, size = comm.rank, comm.size
+    # A transpose: each rank has rows, and sends columns.
+    rows = numpy.arange(size, dtype="i4") + 10 * rank
+    columns = numpy.zeros(size, "i4")
+    pick = [MPI.INT.Create_indexed_block(1, [peer]) for peer in range(size)]
+    for each in pick:
+        each.Commit()
+    comm.Alltoallw([rows, pick], [columns, pick])
+    # 5 elements on 3 ranks
+    part = numpy.zeros(2 if rank < 2 else 1)
+    comm.Scatterv(numpy.arange(5.0) if rank == 0 else None, part, root=0)
+    pair = numpy.arange(4.0) + rank
+    comm.Bcast([pair, [2, 1], MPI.DOUBLE], root=1)
+    comm.Alltoallv([None, [0] * size, MPI.DOUBLE], [None, [0] * size, MPI.DOUBLE])
+    letter = MPI._typedict["d"] is MPI.DOUBLE
+    return columns.tolist(), part.tolist(), pair.tolist(), letter
+
+
+def test_less_usual_specifications():
+    for rank, (columns, part, pair, letter) in enumerate(run(less_usual_specifications)):
+        assert columns == [rank, 10 + rank, 20 + rank]
+        assert part == [[0.0, 1.0], [2.0, 3.0], [4.0]][rank]
+        assert pair == [rank + 0.0, 2.0, 3.0, rank + 3.0]
+        assert letter
+
+
+def freed_with_requests():
+    from unisono import mpi as MPI
+    comm = MPI.COMM_WORLD.Dup()
+    inner = comm.unisono
+    total = numpy.zeros(2)
+    requests = [comm.Iallreduce(numpy.ones(1), total[i:i + 1]) for i in range(2)]
+    comm.Free()
+    before = inner.is_open
+    first = MPI.Request.Waitany(requests)
+    done = MPI.Request.Waitsome(requests)
+    comm.Free()
+    none = MPI.Request.Testany(requests)
+    return before, inner.is_open, total.tolist(), sorted([first, *done]), none
+
+
+def test_a_communicator_is_freed_behind_its_requests():
+    assert run(freed_with_requests) == [(True, False, [3.0, 3.0], [0, 1], (-32766, True))] * RANKS
 
 
 class OnADevice:

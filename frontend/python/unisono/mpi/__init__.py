@@ -12,6 +12,7 @@ two ranks, groups, topologies, windows and files are not part of it.
 """
 
 import socket
+import threading
 import time
 from typing import Final
 
@@ -20,6 +21,7 @@ from . import _datatypes, _errors
 from ._calls import IN_PLACE
 from ._communicators import COMM_NULL, COMM_SELF, COMM_WORLD, UNDEFINED, Comm, Intracomm
 from ._datatypes import *  # noqa: F403 (the names of datatypes)
+from ._datatypes import _typedict  # noqa: F401 (as in mpi4py)
 from ._errors import *  # noqa: F403 (the names of error classes)
 from ._messages import BOTTOM, Get_address
 from ._operators import (BAND, BOR, BXOR, LAND, LOR, LXOR, MAX, MAXLOC, MIN, MINLOC, NO_OP, OP_NULL,
@@ -40,8 +42,21 @@ KEYVAL_INVALID: Final = -1
 APPNUM: Final = KEYVAL_INVALID
 
 
+def Init() -> None:
+    """The import has done it."""
+
+
+def Init_thread(required: int = THREAD_MULTIPLE) -> int:
+    """The import has done it."""
+    return THREAD_MULTIPLE
+
+
 def Is_initialized() -> bool:
     return True
+
+
+def Is_thread_main() -> bool:
+    return threading.current_thread() is threading.main_thread()
 
 
 def Is_finalized() -> bool:
@@ -89,11 +104,12 @@ def Wtick() -> float:
 __all__ = [
     "ANY_SOURCE", "ANY_TAG", "APPNUM", "BAND", "BOR", "BOTTOM", "BXOR", "COMM_NULL",
     "COMM_SELF", "COMM_WORLD", "Comm", "Finalize", "Get_address", "Get_library_version",
-    "Get_processor_name", "Get_version", "IN_PLACE", "Intracomm", "Is_finalized",
-    "KEYVAL_INVALID", "Is_initialized", "LAND", "LOR", "LXOR", "MAX", "MAXLOC", "MIN", "MINLOC",
-    "NO_OP", "OP_NULL", "Op", "PROC_NULL", "PROD", "Prequest", "Query_thread", "REPLACE",
-    "REQUEST_NULL", "ROOT", "Request", "SUM", "Status", "THREAD_FUNNELED", "THREAD_MULTIPLE",
-    "THREAD_SERIALIZED", "THREAD_SINGLE", "UNDEFINED", "Wtick", "Wtime", "get_vendor",
+    "Get_processor_name", "Get_version", "IN_PLACE", "Init", "Init_thread", "Intracomm",
+    "Is_finalized", "KEYVAL_INVALID", "Is_initialized", "Is_thread_main", "LAND", "LOR", "LXOR",
+    "MAX", "MAXLOC", "MIN", "MINLOC", "NO_OP", "OP_NULL", "Op", "PROC_NULL", "PROD", "Prequest",
+    "Query_thread", "REPLACE", "REQUEST_NULL", "ROOT", "Request", "SUM", "Status",
+    "THREAD_FUNNELED", "THREAD_MULTIPLE", "THREAD_SERIALIZED", "THREAD_SINGLE", "UNDEFINED",
+    "Wtick", "Wtime", "get_vendor",
 ]
 __all__ += _datatypes.__all__
 __all__ += _errors.__all__

@@ -3,8 +3,9 @@
 
 A call with a wrong argument is an error on every rank that would wait, with MPI's error class.
 After it the communicator goes on, as in MPI: its next call first makes it anew with all members,
-which each rank does (unisono_shrink). After a lost rank it stays failed; Shrink() makes one of the
-rest.
+which each rank does (unisono_shrink). A rank may have heard of the error some calls later than
+others. Then these calls are errors on the others, too, and all go on with the same one. After a
+lost rank it stays failed; Shrink() makes one of the rest.
 """
 
 import builtins
@@ -14,14 +15,16 @@ import sys
 from collections.abc import Sequence
 from typing import Any, Callable, Final, NoReturn, Optional, TypeVar, Union
 
+import numpy
+
 from .. import _errors as native
 from .. import _native
 from . import _calls, _objects
 from ._calls import Call
-from ._errors import ERR_COMM, ERR_OTHER, Exception, of_native
+from ._errors import ERR_COMM, ERR_OTHER, ERR_PROC_FAILED, Exception, of_native
 from ._messages import BufferSpec
 from ._operators import SUM, Op
-from ._requests import Prequest, Request
+from ._requests import ActiveRequests, Prequest, Request
 
 UNDEFINED: Final = -32766
 # After these a communicator has all its members.
@@ -42,6 +45,11 @@ class _Base:
         self._first = comm  # the world ends with this object, also if another one has replaced it
         self._make = make
         self._is_failed = False
+        self._why = ""  # it has failed
+        self._calls = 0  # that this rank has made, the ones that failed included
+        self._resume_at = 0  # a call of a lower number failed at another rank
+        self._rest: Optional[_native.Communicator] = None  # of those that live, if some do not
+        self._requests = ActiveRequests()
 
     @property
     def unisono(self) -> _native.Communicator:
@@ -56,13 +64,11 @@ class _Base:
         # Of a call at the wrong time it is no news, for instance of a repair while a request waits.
         if not isinstance(error, native.StateError):
             self._is_failed = isinstance(error, _REPAIRABLE)
+            self._why = str(error)
 
     def _with(self, function: Callable[[_native.Communicator], Result]) -> Result:
-        comm = self.unisono
+        comm = self._ready()
         try:
-            if self._is_failed:
-                comm = self._comm = comm.shrink()
-                self._is_failed = False
             return function(comm)
         except native.Error as error:
             self._note(error)
@@ -71,7 +77,45 @@ class _Base:
             # The others wait for this call.
             comm.refuse(str(error))
             self._is_failed = True
+            self._why = str(error)
             raise
+
+    def _ready(self) -> _native.Communicator:
+        """The communicator for the next call of this rank."""
+        comm = self.unisono
+        call, self._calls = self._calls, self._calls + 1
+        if self._rest is not None:
+            self._refuse_rest()
+        if self._is_failed:
+            try:
+                comm = self._repair(call)
+            except native.Error as error:
+                self._note(error)
+                raise of_native(error) from error
+        if call < self._resume_at:
+            raise Exception(ERR_OTHER, "an earlier error ended this call at another rank: "
+                            + self._why)
+        return comm
+
+    def _repair(self, call: int) -> _native.Communicator:
+        """Makes the communicator anew, and finds the call with which all ranks go on."""
+        before = self.unisono
+        comm = before.shrink()
+        self._is_failed = False
+        if comm.size != before.size:
+            self._rest = comm
+            self._refuse_rest()
+        self._comm = comm
+        calls = numpy.empty(comm.size, numpy.int64)
+        comm.allgather(numpy.array([call]), calls)
+        self._resume_at = int(calls.max())
+        return comm
+
+    def _refuse_rest(self) -> NoReturn:
+        assert self._rest is not None
+        size = self.unisono.size
+        raise Exception(ERR_PROC_FAILED, f"{size - self._rest.size} of the communicator's {size} "
+                        "ranks have left or are lost; Shrink() makes one of the others")
 
     def _call(self, prepare: Callable[..., Call], *arguments: Any) -> None:
         def run(comm: _native.Communicator) -> None:
@@ -89,7 +133,7 @@ class _Base:
             for pack in call.pack:
                 pack()
             started = getattr(comm, call.name + "_start")(*call.arguments)
-            return Request(started, call.unpack, self._note)
+            return Request(started, call.unpack, self._note, self._requests)
         return self._with(start)
 
     def _plan(self, prepare: Callable[..., Call], *arguments: Any) -> Prequest:
@@ -362,6 +406,10 @@ class Comm(_Blocking, _NonBlocking, _Persistent, _Objects):
     def Clone(self) -> "Intracomm":
         return self.Dup()
 
+    def Idup(self) -> tuple["Intracomm", Request]:
+        """As Dup; the request is complete."""
+        return self.Dup(), Request()
+
     def Split(self, color: int = 0, key: int = 0) -> "Comm":
         """A communicator for each color; COMM_NULL where it is UNDEFINED."""
         number = -1 if color == UNDEFINED else color
@@ -370,12 +418,20 @@ class Comm(_Blocking, _NonBlocking, _Persistent, _Objects):
 
     def Shrink(self) -> "Intracomm":
         """A communicator of the ranks that live, after an error; it ends this one."""
+        if self._rest is not None:
+            rest, self._rest = self._rest, None
+            return Intracomm(rest)
         return Intracomm(self._with(lambda comm: comm.shrink()))
 
     def Free(self) -> None:
-        if self._comm is not None:
-            comm, self._comm, self._first = self._comm, None, None
-            comm.close()
+        """Ends it; while requests of it are active, when the last of them is complete."""
+        if self._comm is None:
+            return
+        comm, self._comm, self._first = self._comm, None, None
+        try:
+            self._requests.close_after(comm)
+        except native.Error as error:
+            raise of_native(error) from error
 
     def Abort(self, errorcode: int = 0) -> NoReturn:
         """Ends this process at once; the other ranks learn it by their next call."""

@@ -51,6 +51,11 @@ class Datatype:
     def is_predefined(self) -> bool:
         return self._places is None
 
+    def __reduce__(self) -> Union[str, tuple[Any, ...]]:
+        """A predefined datatype is pickled by its name."""
+        is_known = globals().get(self.name) is self
+        return self.name if is_known else super().__reduce__()
+
     @property
     def ub(self) -> int:
         return self.lb + self.extent
@@ -274,7 +279,8 @@ LONG_INT: Final = _pair("LONG_INT", "l")
 FLOAT_INT: Final = _pair("FLOAT_INT", "f")
 DOUBLE_INT: Final = _pair("DOUBLE_INT", "d")
 
-_BY_CHAR: Final = {each.dtype.char: each for each in (
+# By the letters of NumPy's types, as mpi4py has them.
+_typedict: Final = {each.dtype.char: each for each in (
     C_BOOL, SIGNED_CHAR, SHORT, INT, LONG, LONG_LONG, UNSIGNED_CHAR, UNSIGNED_SHORT, UNSIGNED,
     UNSIGNED_LONG, UNSIGNED_LONG_LONG, FLOAT, DOUBLE, C_FLOAT_COMPLEX, C_DOUBLE_COMPLEX, REAL2)}
 
@@ -283,7 +289,7 @@ def of_dtype(dtype: numpy.dtype[Any]) -> Datatype:
     """The datatype of an array's elements. Raises ValueError for Python's objects."""
     if dtype.hasobject:
         raise ValueError("message: the array holds Python objects; use a method of lower case")
-    found = _BY_CHAR.get(dtype.char) if dtype.isnative else None
+    found = _typedict.get(dtype.char) if dtype.isnative else None
     return found or Datatype(str(dtype), dtype)
 
 

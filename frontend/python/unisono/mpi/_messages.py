@@ -101,8 +101,12 @@ def _of_array(array: Any) -> tuple[Memory, Datatype]:
 
 def memory_of(buffer: Any) -> tuple[Memory, Datatype]:
     """A buffer's bytes, and the datatype of its elements. Raises ValueError or TypeError."""
-    if isinstance(buffer, (numpy.ndarray, numpy.generic)):
+    if isinstance(buffer, numpy.ndarray):
         return _of_array(numpy.asarray(buffer))
+    if isinstance(buffer, numpy.generic):
+        copy = numpy.array(buffer)
+        copy.flags.writeable = False  # what is received there would be lost
+        return _of_array(copy)
     try:
         view = memoryview(buffer)
     except TypeError:
@@ -126,15 +130,16 @@ def _is_datatype(value: Any) -> bool:
     return isinstance(value, (Datatype, str))
 
 
-def _both(value: Any) -> bool:
-    """Counts and displacements in one entry: a tuple of two, or a list of two lists."""
+def _both(value: Any, has_lists: bool) -> bool:
+    """Counts and displacements in one entry: two of them, or a list or tuple of two lists."""
     if not _is_list(value) or len(value) != 2:
         return False
-    return isinstance(value, tuple) or hasattr(value[0], "__iter__")
+    return not has_lists or isinstance(value, tuple) or hasattr(value[0], "__iter__")
 
 
-def _parts(message: Any) -> tuple[Any, Any, Any, Any]:
-    """Buffer, counts, displacements and datatype; None for those that are not given."""
+def _parts(message: Any, has_lists: bool) -> tuple[Any, Any, Any, Any]:
+    """Buffer, counts, displacements and datatype; None for those that are not given. `has_lists`:
+    a list of two may be the counts of two ranks."""
     if not _is_list(message):
         return message, None, None, None
     if not 1 <= len(message) <= 4:
@@ -146,7 +151,7 @@ def _parts(message: Any) -> tuple[Any, Any, Any, Any]:
         datatype = rest.pop()
     elif len(rest) == 3:
         rest.pop()  # None
-    if len(rest) == 1 and _both(rest[0]):
+    if len(rest) == 1 and _both(rest[0], has_lists):
         rest = list(rest[0])
     if len(rest) > 2:
         raise ValueError("message: expecting (buffer, counts, displacements, datatype)")
@@ -174,7 +179,7 @@ class Message:
     """One block, or equal blocks one behind the other: `blocks` times `count` elements."""
 
     def __init__(self, message: Any, blocks: int = 1) -> None:
-        buffer, count, displacement, datatype = _parts(message)
+        buffer, count, displacement, datatype = _parts(message, has_lists=False)
         if buffer is None:  # an empty message, as mpi4py has it
             self.memory, found = numpy.empty(0, numpy.uint8), of_argument("B")
         else:
@@ -229,11 +234,12 @@ class Blocks:
     """A block for each rank, with counts, displacements and datatypes of its own."""
 
     def __init__(self, message: Any, ranks: int, is_typed: bool = False) -> None:
-        buffer, counts, displacements, datatype = _parts(message)
+        buffer, counts, displacements, datatype = _parts(message, has_lists=True)
         is_bottom = buffer is BOTTOM
         if is_bottom and not (is_typed and counts is not None and datatype is not None):
             raise ValueError("message: BOTTOM needs counts and a datatype for each rank")
-        self.memory, found = memory_of(b"" if is_bottom else buffer)
+        # None is an empty message, as mpi4py has it.
+        self.memory, found = memory_of(b"" if is_bottom or buffer is None else buffer)
         if is_typed:
             self.datatypes = _datatypes(datatype, found, ranks)
         else:
@@ -241,8 +247,11 @@ class Blocks:
                 raise TypeError("message: expecting one datatype, not a list")
             self.datatypes = [found if datatype is None else of_argument(datatype)] * ranks
         extent = 1 if is_typed else self.datatypes[0].extent
-        if counts is None:
-            counts = _parts_of(_elements(self.memory, 0, self.datatypes[0]), ranks)
+        if counts is None and is_typed:  # each datatype says where its block lies
+            counts, displacements = 1, [0] * ranks
+        elif counts is None:
+            elements = _elements(self.memory, 0, self.datatypes[0])
+            counts = [elements // ranks + (rank < elements % ranks) for rank in range(ranks)]
         self.counts = (_numbers(counts, ranks, "counts") if hasattr(counts, "__iter__")
                        else [whole(counts, "message: a count")] * ranks)
         if any(count < 0 for count in self.counts):

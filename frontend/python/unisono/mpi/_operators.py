@@ -16,7 +16,8 @@ from ._errors import ERR_OP, Exception
 from ._messages import Message
 
 # MPI's form: combines both buffers, of elements of the datatype, into the second one.
-BufferFunction = Callable[[memoryview, memoryview, Datatype], None]
+# Or it combines two Python objects; then the datatype is None, and it returns the result.
+BufferFunction = Callable[[Any, Any, Optional[Datatype]], Any]
 
 
 class Op:
@@ -35,6 +36,7 @@ class Op:
     def Create(cls, function: BufferFunction, commute: bool = False) -> "Op":
         """An operator from a function of two buffers and a datatype, which writes to the second.
 
+        For Python objects it gets two of them and None, and returns their combination.
         All ranks create and use their operators in the same order. An operator lives until the
         process ends, also after Free.
         """
@@ -45,7 +47,10 @@ class Op:
                      of_dtype(result.dtype))
             return result
 
-        return cls("created", NativeOp(native, commutative=commute), None, commute, False)
+        def of_objects(left: Any, right: Any) -> Any:
+            return function(left, right, None)
+
+        return cls("created", NativeOp(native, commutative=commute), of_objects, commute, False)
 
     def Reduce_local(self, inbuf: Any, inoutbuf: Any) -> None:
         """inoutbuf = inbuf op inoutbuf, element by element, at this rank alone."""
@@ -80,6 +85,10 @@ class Op:
         if self._of_objects is None:
             raise Exception(ERR_OP, f"{self.name} does not take Python objects")
         return self._of_objects(left, right)
+
+    def __reduce__(self) -> Union[str, tuple[Any, ...]]:
+        """A predefined operator is pickled by its name."""
+        return self.name if self.is_predefined else super().__reduce__()
 
     def __bool__(self) -> bool:
         return self._native is not None

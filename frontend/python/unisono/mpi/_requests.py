@@ -11,6 +11,7 @@ from ._errors import ERR_REQUEST, Exception, of_native
 from ._messages import Hook
 
 _PAUSE = 0.00005
+_UNDEFINED = -32766
 
 
 class Status:
@@ -29,6 +30,27 @@ class Status:
         return self.cancelled
 
 
+class ActiveRequests:
+    """How many requests of a communicator are active, and what ends it behind the last of them."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._comm: Optional[_native.Communicator] = None
+
+    def begin(self) -> None:
+        self._count += 1
+
+    def end(self) -> None:
+        self._count -= 1
+        if self._count == 0 and self._comm is not None:
+            self.close_after(self._comm)
+
+    def close_after(self, comm: _native.Communicator) -> None:
+        self._comm = comm if self._count else None
+        if not self._count:
+            comm.close()
+
+
 class Request:
     """A started collective. It is complete, and false, after Wait or a Test that succeeds.
 
@@ -36,18 +58,34 @@ class Request:
     """
 
     def __init__(self, active: Optional[_native.Request] = None, unpack: Sequence[Hook] = (),
-                 note: Optional[Callable[[native.Error], None]] = None) -> None:
+                 note: Optional[Callable[[native.Error], None]] = None,
+                 others: Optional[ActiveRequests] = None) -> None:
         self._active = active
         self._unpack = unpack
         self._note = note  # tells the communicator of an error
+        self._others = others  # and the communicator's other ones
+        if others is not None:
+            others.begin()
 
     def Wait(self, status: Optional[Status] = None) -> bool:
         if self._active is not None:
-            active, self._active = self._active, None
-            self._run(active.wait)
+            try:
+                self._run(self._take().wait)
+            finally:
+                self._leave()
             self._finish()
             self._unpack = ()  # it has the buffers
         return True
+
+    def _take(self) -> _native.Request:
+        active, self._active = self._active, None
+        assert active is not None
+        return active
+
+    def _leave(self) -> None:
+        if self._others is not None:
+            others, self._others = self._others, None
+            others.end()
 
     def Test(self, status: Optional[Status] = None) -> bool:
         if self._active is not None and not self._run(self._active.done):
@@ -75,12 +113,18 @@ class Request:
     def Free(self) -> None:
         """The operation goes on, with its buffers."""
         self._active = None
+        self._leave()
 
     def Cancel(self) -> None:
         """Ends it for all ranks, unless it is complete: the communicator then fails."""
         if self._active is not None:
-            active, self._active = self._active, None
-            self._run(active.cancel)
+            try:
+                self._run(self._take().cancel)
+            finally:
+                self._leave()
+
+    def cancel(self) -> None:
+        self.Cancel()
 
     def __bool__(self) -> bool:
         return self._active is not None
@@ -101,6 +145,34 @@ class Request:
         return all([request.Test() for request in requests])
 
     @classmethod
+    def Testany(cls, requests: Sequence["Request"],
+                status: Optional[Status] = None) -> tuple[int, bool]:
+        """The index of a request that is complete, and True; (UNDEFINED, False) if none is yet, and
+        (UNDEFINED, True) if none is active."""
+        active = [i for i, request in enumerate(requests) if request._is_active()]
+        for i in active:
+            if requests[i].Test():
+                return i, True
+        return _UNDEFINED, not active
+
+    @classmethod
+    def Testsome(cls, requests: Sequence["Request"],
+                 statuses: Optional[Sequence[Status]] = None) -> Optional[list[int]]:
+        """The indexes of those that are complete; None if no request is active."""
+        active = [i for i, request in enumerate(requests) if request._is_active()]
+        return [i for i in active if requests[i].Test()] if active else None
+
+    @classmethod
+    def Waitsome(cls, requests: Sequence["Request"],
+                 statuses: Optional[Sequence[Status]] = None) -> Optional[list[int]]:
+        """As Testsome, when at least one is complete."""
+        while True:
+            done = cls.Testsome(requests)
+            if done is None or done:
+                return done
+            time.sleep(_PAUSE)
+
+    @classmethod
     def Waitany(cls, requests: Sequence["Request"], status: Optional[Status] = None) -> int:
         """The index of a request that is complete; UNDEFINED (-32766) if none is active."""
         waiting = [i for i, request in enumerate(requests) if request._is_active()]
@@ -109,7 +181,23 @@ class Request:
                 if requests[i].Test():
                     return i
             time.sleep(_PAUSE)
-        return -32766
+        return _UNDEFINED
+
+    @classmethod
+    def waitany(cls, requests: Sequence["Request"],
+                status: Optional[Status] = None) -> tuple[int, None]:
+        return cls.Waitany(requests), None
+
+    @classmethod
+    def testany(cls, requests: Sequence["Request"],
+                status: Optional[Status] = None) -> tuple[int, bool, None]:
+        return (*cls.Testany(requests), None)
+
+    @classmethod
+    def testall(cls, requests: Sequence["Request"],
+                statuses: Optional[Sequence[Status]] = None) -> tuple[bool, Optional[list[None]]]:
+        is_done = cls.Testall(requests)
+        return is_done, [None] * len(requests) if is_done else None
 
     @classmethod
     def waitall(cls, requests: Sequence["Request"],

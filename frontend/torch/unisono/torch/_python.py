@@ -469,6 +469,8 @@ class PythonBackend(_c10d.Backend):
 
     def _scattered_single(self, output: torch.Tensor, tensor: torch.Tensor, op: Any) -> None:
         word, flat = _operator(op, output), _result(output)
+        if output.untyped_storage().data_ptr() == tensor.untyped_storage().data_ptr():
+            flat = torch.empty_like(flat)  # the input may hold the output
         self._calls.comm.reduce_scatter(_prepared(op, _flat(tensor)), flat, word)
         _finish(op, flat, self._group[1])
         _write(output, flat)

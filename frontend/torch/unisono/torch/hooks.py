@@ -29,6 +29,8 @@ def bfloat16_with_float32_sums(
     """
     group = group if group is not None else dist.group.WORLD
     backend = group._get_backend(torch.device("cpu"))
+    # With TORCH_DISTRIBUTED_DEBUG=DETAIL, torch puts one around it that checks arguments.
+    backend = getattr(backend, "wrapped_pg", backend)
     if isinstance(backend, PythonBackend):
         work = backend.average_as_bfloat16(bucket.buffer())
     else:
