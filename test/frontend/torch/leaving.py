@@ -67,6 +67,17 @@ def calls_back(wait_for_rank_0):
         return work.get_future().then(lambda _: None)
 
 
+def wait_until_asleep(thread):
+    """Until a thread sleeps that does not wait for the interpreter, which is free meanwhile. A
+    daemon thread in a function of torch itself would abort the process at its end."""
+    looks = 0
+    while looks < 50:
+        time.sleep(0.002)
+        with open(f"/proc/self/task/{thread.native_id}/stat", encoding="ascii") as file:
+            state = file.read().rpartition(")")[2].split()[0]
+        looks = looks + 1 if state == "S" else 0
+
+
 def is_in_a_thread(wait_for_rank_0, waits=False):
     """A blocking call of a daemon thread, or its wait for an operation."""
     if dist.get_rank() == 1:
@@ -75,20 +86,19 @@ def is_in_a_thread(wait_for_rank_0, waits=False):
     has_begun = threading.Event()
 
     def call():
+        tensor = torch.ones(4)
         has_begun.set()
         try:
-            work = dist.all_reduce(torch.ones(4), async_op=waits)
+            work = dist.all_reduce(tensor, async_op=waits)
             if waits:
                 work.wait()
         except dist.DistBackendError:
             pass
 
-    threading.Thread(target=call, daemon=True).start()
+    thread = threading.Thread(target=call, daemon=True)
+    thread.start()
     has_begun.wait()
-    if os.environ.get("TORCH_UNISONO") == "python":  # it needs the interpreter on the way in, too
-        group = dist.group.WORLD._get_backend(torch.device("cpu"))
-        while group.count_under_way() == 0:
-            time.sleep(0.001)
+    wait_until_asleep(thread)
 
 
 def sends(wait_for_rank_0):
