@@ -62,11 +62,12 @@ int test_each(int count, void* requests, int* flag, void* statuses) {
     int is_complete = 0;
     errors[static_cast<std::size_t>(i)] = mpi.Test(mpi.place_at(requests, i), &is_complete, status);
   }
+  if (std::ranges::all_of(errors, [](int error) { return error == 0; })) return 0;
+  // Only then MPI writes them.
   for (int i = 0; i < count && wants; ++i) {
     status_at(i)[values.error_in_status] = errors[static_cast<std::size_t>(i)];
   }
-  const bool is_well = std::ranges::all_of(errors, [](int error) { return error == 0; });
-  return is_well ? 0 : values.error_in_status_class;
+  return values.error_in_status_class;
 }
 
 constexpr int kUndefined = -32766;  // MPI_UNDEFINED of all MPIs

@@ -60,12 +60,15 @@ inline void raise(std::uint64_t* flag, std::uint64_t value, bool forward) {
 }
 
 // Most messages are a word or a few; a call to memcpy would cost as much as the rest of a step.
+// Bytes that are there already may be in memory that cannot be written.
 inline void copy_bytes(std::byte* target, const std::byte* source, std::size_t bytes) {
+  if (target == source) [[unlikely]]
+    return;
   if (bytes == 8) {
     std::memcpy(target, source, 8);
   } else if (bytes == 4) {
     std::memcpy(target, source, 4);
-  } else if (bytes != 0 && target != source) {
+  } else if (bytes != 0) {
     std::memcpy(target, source, bytes);
   }
 }

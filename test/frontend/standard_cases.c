@@ -649,6 +649,84 @@ static void pending_in_trial(void) {
   }
 }
 
+/* Displacements may be negative, count from MPI_BOTTOM, and be anything for empty blocks. */
+static void places_below(void) {
+  int counts[64], places[64], from[64], bytes[64], values[64], sent[64];
+  MPI_Datatype types[64];
+  for (int r = 0; r < size; ++r) {
+    counts[r] = r == size - 1 ? 0 : 1;
+    places[r] = r == size - 1 ? -1000000 : -r;
+    from[r] = r - (size - 1);
+    bytes[r] = from[r] * (int)sizeof(int);
+    types[r] = MPI_INT;
+  }
+  memset(values, 0x55, sizeof values);
+  MPI_Allgatherv(&rank, counts[rank], MPI_INT, &values[size - 1], counts, places, MPI_INT,
+                 MPI_COMM_WORLD);
+  for (int r = 0; r < size - 1; ++r) EXPECT(values[size - 1 - r] == r);
+  EXPECT(values[0] == 0x55555555);
+  for (int r = 0; r < size; ++r) {
+    sent[r] = 100 * rank + r;
+    counts[r] = 1;
+    places[r] = r;
+  }
+  memset(values, 0x55, sizeof values);
+  MPI_Alltoallv(&sent[size - 1], counts, from, MPI_INT, values, counts, places, MPI_INT,
+                MPI_COMM_WORLD);
+  for (int r = 0; r < size; ++r) EXPECT(values[r] == 100 * r + rank);
+  memset(values, 0x55, sizeof values);
+  MPI_Alltoallw(&sent[size - 1], counts, bytes, types, &values[size - 1], counts, bytes, types,
+                MPI_COMM_WORLD);
+  for (int r = 0; r < size; ++r) EXPECT(values[r] == 100 * r + rank);
+  int own = -1;
+  MPI_Scatterv(&sent[size - 1], counts, from, MPI_INT, &own, 1, MPI_INT, 0, MPI_COMM_WORLD);
+  EXPECT(own == rank);
+  memset(values, 0x55, sizeof values);
+  MPI_Request request;
+  MPI_Igatherv(&own, 1, MPI_INT, &values[size - 1], counts, from, MPI_INT, size - 1, MPI_COMM_WORLD,
+               &request);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  for (int r = 0; r < size && rank == size - 1; ++r) EXPECT(values[r] == r);
+}
+
+/* In place, a root's send buffer is only read. */
+static void read_only(void) {
+  static const int table[64] = {7, 8, 9, 10, 11, 12, 13, 14};
+  static const double reals[64] = {0.5, 1.5, 2.5, 3.5, 4.5, 5.5, 6.5, 7.5};
+  int counts[64], places[64], one = -1;
+  double real = -1;
+  for (int r = 0; r < size; ++r) counts[r] = 1, places[r] = r;
+  MPI_Scatter(table, 1, MPI_INT, rank == 0 ? MPI_IN_PLACE : (void*)&one, 1, MPI_INT, 0,
+              MPI_COMM_WORLD);
+  EXPECT(rank == 0 || one == 7 + rank);
+  MPI_Scatterv(reals, counts, places, MPI_DOUBLE, rank == 0 ? MPI_IN_PLACE : (void*)&real, 1,
+               MPI_DOUBLE, 0, MPI_COMM_WORLD);
+  EXPECT(rank == 0 || real == 0.5 + rank);
+}
+
+/* Bytes between and behind the parts of a pair are no part of it. */
+static void padding_kept(void) {
+  struct {
+    double value;
+    int place, mine;
+  } in = {1.0 + rank, rank, 5}, out = {0, 0, 77};
+  MPI_Allreduce(&in, &out, 1, MPI_DOUBLE_INT, MPI_MAXLOC, MPI_COMM_WORLD);
+  EXPECT(out.value == size && out.place == size - 1 && out.mine == 77);
+  MPI_Scan(&in, &out, 1, MPI_DOUBLE_INT, MPI_MINLOC, MPI_COMM_WORLD);
+  EXPECT(out.value == 1.0 && out.place == 0 && out.mine == 77);
+}
+
+/* An operator of MPICH's own. Its result is one flag, whatever the type is. */
+static void own_operator(void) {
+#ifdef MPIX_EQUAL
+  int same = 5, flag = -1;
+  MPI_Allreduce(&same, &flag, 1, MPI_INT, MPIX_EQUAL, MPI_COMM_WORLD);
+  EXPECT(flag == 1);
+  MPI_Allreduce(&rank, &flag, 1, MPI_INT, MPIX_EQUAL, MPI_COMM_WORLD);
+  EXPECT(flag == (size == 1));
+#endif
+}
+
 static const Scenario all[] = {{"empty_statuses", empty_statuses},
                                {"untouched", untouched},
                                {"made_in_every_way", made_in_every_way},
@@ -657,6 +735,10 @@ static const Scenario all[] = {{"empty_statuses", empty_statuses},
                                {"made_types", made_types},
                                {"strange_extents", strange_extents},
                                {"places_with_gaps", places_with_gaps},
+                               {"places_below", places_below},
+                               {"read_only", read_only},
+                               {"padding_kept", padding_kept},
+                               {"own_operator", own_operator},
                                {"ended_early", ended_early},
                                {"disconnected", disconnected},
                                {"operators", operators},

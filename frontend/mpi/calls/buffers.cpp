@@ -104,6 +104,7 @@ Elements::Elements(const void* buffer, Integers counts, Integers displacements, 
     displacements_[i] = direct_ ? offset : bytes_;
     bytes_ += counts_[i];
   }
+  if (direct_) place_from_lowest();
 }
 
 Elements::Elements(const void* buffer, Integers counts, Integers displacements, int blocks,
@@ -128,7 +129,26 @@ bool Elements::set_plain_blocks(Integers counts, Integers displacements, const v
     bytes += counts_[i];
   }
   bytes_ = bytes;
+  place_from_lowest();
   return true;
+}
+
+// MPI's displacements may be negative, count from MPI_BOTTOM, and be anything for empty blocks.
+// Unisono's are 0 or more, from a buffer.
+void Elements::place_from_lowest() {
+  std::int64_t lowest = std::numeric_limits<std::int64_t>::max(), end = 0;
+  for (int i = 0; i < block_count_; ++i) {
+    if (counts_[i] == 0) continue;
+    lowest = std::min(lowest, displacements_[i]);
+    end = std::max(end, displacements_[i] + counts_[i]);
+  }
+  const bool stays = bytes_ == 0 || (lowest >= 0 && place_ != nullptr);
+  const std::int64_t from = stays ? 0 : lowest;
+  for (int i = 0; i < block_count_; ++i) {
+    const bool is_there = displacements_[i] >= from && displacements_[i] <= end;
+    displacements_[i] = counts_[i] == 0 && !is_there ? 0 : displacements_[i] - from;
+  }
+  place_ = data_ = moved(place_, from);
 }
 
 void Elements::set_derived_blocks(Integers counts, Integers displacements, const void* types,
@@ -147,6 +167,7 @@ void Elements::set_derived_blocks(Integers counts, Integers displacements, const
   if (!direct_) return;
   packed_.reset();
   for (int i = 0; i < block_count_; ++i) displacements_[i] = displacements[i];
+  place_from_lowest();
 }
 
 int Elements::keep() {

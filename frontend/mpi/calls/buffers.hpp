@@ -138,6 +138,7 @@ class Elements {
   void set_derived(std::int64_t count, Handle type, Handle comm);
   bool set_plain_blocks(Integers counts, Integers displacements, const void* types);
   void set_derived_blocks(Integers counts, Integers displacements, const void* types, Handle comm);
+  void place_from_lowest();
   void add_block(const Block& block, Handle comm);
   void reserve_packed();
   int pack(const Block& block);

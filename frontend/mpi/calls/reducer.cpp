@@ -121,6 +121,7 @@ Reducer::Reducer(Handle type, Handle op, Handle comm) : type_(type), comm_(comm)
   if (const auto own = find_reduction(type, op)) [[likely]] {
     reduction_ = *own;
     alignment_ = own->alignment;
+    has_gaps_ = own->is_pair && type_info(type).size != own->size;
     found_ = true;
   } else if (is_reduced_by_host(type, op)) {
     by_host(op);

@@ -193,6 +193,15 @@ inline const Maps& maps() {
   return all;
 }
 
+// Whether an operator that Unisono does not know is one of the MPI's own, such as MPICH's
+// MPIX_EQUAL. These take only calls of the MPI. By the values of handles in each mpi.h.
+bool is_built_in(Handle op) {
+  constexpr Handle kMpichKinds = 0xff00'0000, kMpichBuiltIn = 0x5800'0000;
+  constexpr Handle kStandardBuiltIn = 0x1000;  // below: the first page, where no object lies
+  if (host().abi == Abi::mpich) return (op & kMpichKinds) == kMpichBuiltIn;
+  return host().abi == Abi::standard && op < kStandardBuiltIn;
+}
+
 // Pairs may have a gap at their end.
 bool is_plain(const TypeRow* row) { return row != nullptr && row->group != Group::pair; }
 
@@ -224,13 +233,14 @@ std::optional<Reduction> find_reduction(Handle type, Handle op) {
   // A pair's parts are as long as its half, a complex number's at most 8 bytes.
   constexpr std::int64_t kGreatest = 8;
   const std::int64_t part = row->group == Group::pair ? row->size / 2 : row->size;
-  return Reduction{row->type, by->op, row->size, std::min(part, kGreatest)};
+  return Reduction{row->type, by->op, row->size, std::min(part, kGreatest),
+                   row->group == Group::pair};
 }
 
 bool is_reduced_by_host(Handle type, Handle op) {
   const Host& mpi = host();
   const OpRow* const by = maps().ops.find(mpi.handle(op));
-  if (by == nullptr) return true;
+  if (by == nullptr) return !is_built_in(mpi.handle(op));
   const TypeRow* const row = maps().types.find(mpi.handle(type));
   return row != nullptr && row->is_by_host && by->takes(row->group);
 }

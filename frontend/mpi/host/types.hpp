@@ -28,6 +28,7 @@ struct Reduction {
   unisono_op_t op = UNISONO_SUM;
   std::int64_t size = 0;  // of an element
   std::int64_t alignment = 1;
+  bool is_pair = false;  // of a value and its place; there may be a gap between or behind them
 };
 // nullopt: MPI does not define it, or Unisono has no equivalent. MPI demands the same type and
 // operator at all ranks, so all ranks find the same.
