@@ -126,11 +126,13 @@ Links links_of(job::Job& job) {
 Spread spread_of(job::Job& job, std::span<const int> job_ranks) {
   std::vector<int> labels;
   for (const int r : job_ranks) labels.push_back(job.hosts().of(r));
+  // The second half of a host's part is for many communicators with the usual buffers.
   const std::int64_t own_part = job.memory().bytes() / job.hosts().count();
+  const std::int64_t left = std::min(own_part, job.memory().room());
   return spread_over(
       topology::HostMap::of_labels(labels), job.network() != nullptr && job.network()->multicasts(),
       static_cast<int>(model::constant_of(job.machine(), model::Constant::few_ranks).count()),
-      std::min(own_part, job.memory().room()));
+      left > own_part / 2 ? left : 0);
 }
 
 // The largest power of two with which the size class stays within its share of memory.
@@ -220,9 +222,10 @@ std::int64_t wanted_bulk_window(Links links, int ranks, std::int64_t lines, std:
 }  // namespace
 
 Spread spread_over(const topology::HostMap& hosts, bool multicasts, int few, std::int64_t left) {
+  if (!hosts.given()) return {};
   Spread spread{.room = left / kPartsOfRoom};
   // Each host holds the multicasts of all others.
-  if (!hosts.given() || (multicasts && hosts.hosts() > few)) return spread;
+  if (multicasts && hosts.hosts() > few) return spread;
   for (int host = 0; host < hosts.hosts(); ++host) {
     spread.on_a_host = std::max(spread.on_a_host, static_cast<int>(hosts.members(host).size()));
   }
@@ -281,10 +284,11 @@ SegmentLayout plan_segment(int ranks, const base::Settings& settings, Links link
 std::uint64_t memory_layout(const base::Settings& settings) {
   const SegmentLayout layout = plan_segment(64, settings);
   const plan::WindowGeometry& bulk = layout.windows[SizeClass::bulk];
-  return wire::hash(wire::Key{},
-                    fmt::format("{} {} {} {} {} {}", layout.bytes, layout.first_sequence,
-                                layout.windows[SizeClass::small].channels, bulk.channels,
-                                bulk.data_bytes, settings.choice(base::Setting::bulk)));
+  return wire::hash(
+      wire::Key{},
+      fmt::format("{} {} {} {} {} {} {}", settings.bytes(base::Setting::buffers), layout.bytes,
+                  layout.first_sequence, layout.windows[SizeClass::small].channels, bulk.channels,
+                  bulk.data_bytes, settings.choice(base::Setting::bulk)));
 }
 
 Result<Grant> Segment::reserve(job::Job& job, std::span<const int> job_ranks,
@@ -373,19 +377,22 @@ Status Segment::prepare_for_hosts(const plan::Plan& plan) {
   const Prepared now{std::max(before.own, used_of(plan.window_bytes)),
                      std::max(before.group, used_of(plan.multicast_bytes))};
   const std::vector<bool> group = members_.multicast_group();
+  std::int64_t made = 0;
   for (int r = 0; r < members_.size(); ++r) {
     if (!members_.is_remote(r)) {
-      UNISONO_TRY(make_real(plan.size, r, before.own, now.own));
+      UNISONO_TRY(make_real(plan.size, r, before.own, now.own, made));
     } else if (!group.empty() && group[static_cast<std::size_t>(r)]) {
-      UNISONO_TRY(make_real(plan.size, r, before.group, now.group));
+      UNISONO_TRY(make_real(plan.size, r, before.group, now.group, made));
     }
   }
   before = now;
+  buffer_bytes_ += made;
   return base::success();
 }
 
-// More of a member's buffers of all slot indexes, as in Prepared.
-Status Segment::make_real(SizeClass size, int rank, std::int64_t from, std::int64_t to) {
+// More of a member's buffers of all slot indexes, as in Prepared. Adds its bytes to `made`.
+Status Segment::make_real(SizeClass size, int rank, std::int64_t from, std::int64_t to,
+                          std::int64_t& made) {
   if (to <= from) return base::success();
   const plan::WindowGeometry& windows = layout_.windows[size];
   const std::int64_t lines = windows.lines * plan::kLineBytes;
@@ -399,7 +406,7 @@ Status Segment::make_real(SizeClass size, int rank, std::int64_t from, std::int6
   }
   for (; pieces > 0; --pieces, place += windows.window_bytes()) {
     UNISONO_TRY(members_.job().memory().commit(place, bytes, "a communicator's buffers"));
-    buffer_bytes_ += bytes;
+    made += bytes;
   }
   return base::success();
 }

@@ -140,7 +140,8 @@ class Segment {
   engine::Lane make_lane(plan::SizeClass size) const;
   base::Status prepare_now(const plan::Plan& plan);
   base::Status prepare_for_hosts(const plan::Plan& plan);
-  base::Status make_real(plan::SizeClass size, int rank, std::int64_t from, std::int64_t to);
+  base::Status make_real(plan::SizeClass size, int rank, std::int64_t from, std::int64_t to,
+                         std::int64_t& made);
   std::uint64_t next_sequence() const;  // the greatest of all lanes
 
   const Members& members_;

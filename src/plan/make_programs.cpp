@@ -30,6 +30,12 @@ constexpr std::int64_t kSegmentUnit = 256;
 // The least share of a rank in another's receive buffer. With it, blocks of any length go between
 // hosts in pieces.
 constexpr std::int64_t kLeastShare = 64;
+// Multicasts use at most so much of a long receive buffer. Every host has a copy of that part of
+// each sender's buffers.
+constexpr std::int64_t kMostMulticast = 1024 * 1024;
+// So much of it is shared by the blocks of a call whose counts a rank does not know. It becomes
+// real memory however short they are.
+constexpr std::int64_t kMostOfLocalCounts = 1024 * 1024;
 // The buffers for long messages hold so many times what an operation may stage without waiting for
 // its receivers. Two operations use memory at a time.
 constexpr std::int64_t kFewestLasting = 2;
@@ -76,6 +82,9 @@ class ProgramMaker {
   }
 
   const WindowGeometry& bulk() const { return context_.windows[SizeClass::bulk]; }
+  bool fits_bulk(const WindowNeed& need) const {
+    return need.fits(bulk()) && need.multicast_bytes <= kMostMulticast;
+  }
   std::string name() const { return algorithm::describe(*choice_.algorithm, choice_.parameters); }
 
   Result<std::vector<Schedule>> build_set(const Shape& shape) const {
@@ -193,7 +202,7 @@ class ProgramMaker {
     UNISONO_ASSIGN(std::int64_t segment, find_segment());
     for (;;) {
       UNISONO_ASSIGN(const WindowNeed need, try_segments(segment));
-      if (need.fits(bulk())) return base::success();
+      if (fits_bulk(need)) return base::success();
       if (segment == 1) return too_small(need);
       segment = shorter(segment, segment / 2);
     }
@@ -218,7 +227,7 @@ class ProgramMaker {
       UNISONO_TRY(lay_out_in_bulk(part));
       const std::unique_ptr<LaidOut> laid_out = std::move(laid_out_);
       need = laid_out->layout.need();
-      if (!need.fits(bulk())) return need;
+      if (!fits_bulk(need)) return need;
       use_windows(need);
       UNISONO_ASSIGN(auto programs, bind(*laid_out, bulk_options(part)));
       parts_.push_back({n + 1, std::move(programs)});
@@ -254,12 +263,15 @@ class ProgramMaker {
     for (;;) {
       UNISONO_TRY(lay_out_in_bulk(segment_of(shape_, 0, segment)));
       const WindowNeed need = laid_out_->layout.need();
-      if (need.fits(bulk())) return segment;
+      if (fits_bulk(need)) return segment;
       if (segment <= 1) return too_small(need);
-      const std::int64_t fitting = static_cast<std::int64_t>(
-          static_cast<double>(segment) * static_cast<double>(bulk().data_bytes) /
-          static_cast<double>(std::max<std::int64_t>(need.data_bytes, 1)));
-      segment = shorter(segment, fitting);
+      const auto share = [](std::int64_t room, std::int64_t bytes) {
+        return static_cast<double>(room) / static_cast<double>(std::max<std::int64_t>(bytes, 1));
+      };
+      const double fitting =
+          static_cast<double>(segment) * std::min(share(bulk().data_bytes, need.data_bytes),
+                                                  share(kMostMulticast, need.multicast_bytes));
+      segment = shorter(segment, static_cast<std::int64_t>(fitting));
     }
   }
 
@@ -306,6 +318,7 @@ class ProgramMaker {
                      .input = input_layout(shape_),
                      .output = output_layout(shape_),
                      .geometry = context_.windows[size],
+                     .most_bytes = kMostOfLocalCounts,
                      .pull = context_.pull,
                      .staged_up_to = limit(model::Constant::staged_up_to),
                      .pull_from = context_.single_copy_from,
@@ -331,7 +344,7 @@ class ProgramMaker {
           std::clamp<std::int64_t>(staged_ahead / senders / own.staging_bytes, 1, bulk().channels);
     }
     plan_.size = size;
-    plan_.window_bytes = how.geometry.data_bytes;
+    plan_.window_bytes = std::min(how.geometry.data_bytes, how.most_bytes);
     parts_.push_back({1, std::move(programs)});
     return base::success();
   }

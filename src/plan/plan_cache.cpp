@@ -269,7 +269,10 @@ Shape shape_of(const Call& call, const PlanContext& context) {
 
 std::int64_t most_of_segment(const PlanContext& context, Collective collective) {
   const std::int64_t buffer = context.windows[SizeClass::bulk].data_bytes;
-  if (!context.streams || !context.hosts.given() || schedule::has_blocks(collective)) return buffer;
+  // In shorter ones, segments are as short anyway.
+  constexpr std::int64_t kLongBuffer = 1024 * 1024;
+  const bool may_be_long = context.streams && context.hosts.given() && buffer > kLongBuffer;
+  if (!may_be_long || schedule::has_blocks(collective)) return buffer;
   return std::min(buffer, longest_streamed(collective, context.hosts.hosts()));
 }
 

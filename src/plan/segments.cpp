@@ -23,6 +23,7 @@ bool has_output_blocks(Collective c) {
 // core's cache together with what they are combined with.
 constexpr std::int64_t kPieceBytes = 128 * 1024;
 constexpr int kPiecesOfChain = 8;  // as a chain of hosts passes a vector on
+constexpr int kLeastPieces = 4;
 
 // All counts in the order of Blocks.
 std::vector<std::int64_t> counts_of(const Blocks& blocks) {
@@ -57,7 +58,9 @@ std::int64_t longest_vector(const Shape& whole) {
 }
 
 std::int64_t longest_streamed(Collective collective, int hosts) {
-  return kPieceBytes * (schedule::is_reduction(collective) ? hosts : kPiecesOfChain);
+  const int pieces =
+      schedule::is_reduction(collective) ? std::max(hosts, kLeastPieces) : kPiecesOfChain;
+  return kPieceBytes * pieces;
 }
 
 Shape segment_of(const Shape& whole, std::int64_t from, std::int64_t most) {

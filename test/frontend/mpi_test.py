@@ -261,7 +261,7 @@ class EdgeCases(Running):
 
 STANDARD_CASES = ("empty_statuses", "untouched", "made_in_every_way", "groups_merged",
                   "attributes_copied", "made_types", "strange_extents", "places_with_gaps",
-                  "places_below", "read_only", "padding_kept", "own_operator",
+                  "places_below", "read_only", "padding_kept", "own_operator", "types_left_alone",
                   "ended_early", "disconnected", "operators", "one_rank", "invalid_everywhere",
                   "files", "repeated", "collective_at_end")
 

@@ -716,6 +716,42 @@ static void padding_kept(void) {
   EXPECT(out.value == 1.0 && out.place == 0 && out.mine == 77);
 }
 
+static int count_type_copy(MPI_Datatype type, int keyval, void* extra, void* value, void* copy,
+                           int* flag) {
+  (void)type, (void)keyval, (void)extra, (void)value, (void)copy;
+  ++copied;
+  *flag = 0;
+  return MPI_SUCCESS;
+}
+static int count_type_delete(MPI_Datatype type, int keyval, void* value, void* extra) {
+  (void)type, (void)keyval, (void)value, (void)extra;
+  ++deleted;
+  return MPI_SUCCESS;
+}
+
+/* A collective copies no type of the program: its functions for attributes are not called. */
+static void types_left_alone(void) {
+  static int cell;
+  int keyval, in[4] = {rank, -1, 10 + rank, -1}, out[4 * 64];
+  MPI_Datatype two, sparse;
+  MPI_Request request;
+  copied = deleted = 0;
+  MPI_Type_vector(2, 1, 2, MPI_INT, &two);
+  MPI_Type_create_resized(two, 0, 4 * sizeof(int), &sparse);
+  MPI_Type_free(&two);
+  MPI_Type_commit(&sparse);
+  MPI_Type_create_keyval(count_type_copy, count_type_delete, &keyval, NULL);
+  MPI_Type_set_attr(sparse, keyval, &cell);
+  memset(out, 0x55, sizeof out);
+  MPI_Iallgather(in, 1, sparse, out, 1, sparse, MPI_COMM_WORLD, &request);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  for (int r = 0; r < size; ++r) EXPECT(out[4 * r] == r && out[4 * r + 2] == 10 + r);
+  EXPECT(copied == 0 && deleted == 0 && out[1] == 0x55555555);
+  MPI_Type_free(&sparse);
+  EXPECT(deleted == 1);
+  MPI_Type_free_keyval(&keyval);
+}
+
 /* An operator of MPICH's own. Its result is one flag, whatever the type is. */
 static void own_operator(void) {
 #ifdef MPIX_EQUAL
@@ -739,6 +775,7 @@ static const Scenario all[] = {{"empty_statuses", empty_statuses},
                                {"read_only", read_only},
                                {"padding_kept", padding_kept},
                                {"own_operator", own_operator},
+                               {"types_left_alone", types_left_alone},
                                {"ended_early", ended_early},
                                {"disconnected", disconnected},
                                {"operators", operators},

@@ -253,6 +253,22 @@ TEST_F(HostsTcp, BuffersBecomeRealMemoryAsFarAsCallsUseThem) {
   expect_all_clean(processes);
 }
 
+// A rank does not know the others' counts.
+TEST_F(HostsTcp, ShortCallsWithLocalCountsUseLittleMemory) {
+  auto processes = start_job(hosts_, [](const HostRank& self) {
+    std::vector<std::int64_t> counts(static_cast<std::size_t>(self.ranks), 1);
+    const std::vector<std::int64_t> sent(counts.size(), self.rank);
+    std::vector<std::int64_t> received(counts.size(), -1);
+    const std::int64_t before = buffer_bytes(self);
+    ASSERT_TRUE(succeeded(unisono_alltoallv(sent.data(), counts.data(), nullptr, received.data(),
+                                            counts.data(), nullptr, UNISONO_INT64, self.world)));
+    for (int r = 0; r < self.ranks; ++r) EXPECT_EQ(received[static_cast<std::size_t>(r)], r);
+    EXPECT_LE(buffer_bytes(self) - before, std::int64_t{24} << 20);
+    leave(self);
+  });
+  expect_all_clean(processes);
+}
+
 // With changed payloads this would not be noticed (tcp_test.cpp).
 TEST_F(HostsTcp, WithoutTagsEveryCollectiveIsRight) {
   auto processes = start_job(hosts_,

@@ -174,9 +174,11 @@ int Elements::keep() {
   if (packed_ == nullptr) return 0;
   for (Block& block : packed_->blocks) {
     if (block.count == 0) continue;
+    // MPI_Type_dup would call the program's functions for the type's attributes.
     Handle kept = 0;
-    if (const int error = host().Type_dup(block.type, &kept); error != 0) return error;
+    if (const int error = host().Type_contiguous(1, block.type, &kept); error != 0) return error;
     packed_->kept_types.push_back(kept);
+    if (const int error = host().Type_commit(&kept); error != 0) return error;
     block.type = kept;
   }
   packed_->comm = host().constants.comm_world;

@@ -166,7 +166,7 @@ using CancelRequest = int(void* extra, int is_complete);
   F(Type_get_attr, (Handle type, int keyval, void* value, int* flag)) \
   F(Type_set_attr, (Handle type, int keyval, void* value)) \
   F(Type_commit, (Handle* type)) \
-  F(Type_dup, (Handle type, Handle* created)) \
+  F(Type_contiguous, (int count, Handle type, Handle* created)) \
   F(Type_free, (Handle* type)) \
   F(Type_get_extent_x, (Handle type, std::int64_t* lower, std::int64_t* extent)) \
   F(Type_get_true_extent_x, (Handle type, std::int64_t* lower, std::int64_t* extent)) \

@@ -70,7 +70,7 @@ std::string Channel::name() const {
 // A store's connection serves one thread at a time, and this one waits.
 void Channel::open(Milliseconds timeout) {
   if (is_open_) return;
-  group_.start(store_->clone(), name(), rank_ == source_ ? 0 : 1, 2, timeout);
+  group_.start(store_->clone(), name(), rank_ == source_ ? 0 : 1, 2, timeout, {source_, target_});
   is_open_ = true;
 }
 

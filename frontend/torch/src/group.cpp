@@ -20,9 +20,9 @@ Group::Group(const c10::intrusive_ptr<c10d::Store>& store, const std::string& na
 }
 
 void Group::start(const c10::intrusive_ptr<c10d::Store>& store, const std::string& name, int rank,
-                  int size, Milliseconds timeout) {
+                  int size, Milliseconds timeout, std::vector<int> members) {
   TORCH_CHECK_WITH(DistBackendError, !is_closing_, "unisono: the group has been shut down");
-  StoreExchange exchange(store, name, rank, size, timeout, is_aborted_);
+  StoreExchange exchange(store, name, rank, size, timeout, is_aborted_, std::move(members));
   const unisono_comm_t comm = exchange.init();
   const std::lock_guard lock(mutex_);
   comm_ = comm;

@@ -12,6 +12,7 @@
 #include <mutex>
 #include <string>
 #include <torch/csrc/distributed/c10d/Store.hpp>
+#include <vector>
 
 #include "errors.hpp"
 #include "own_process.hpp"
@@ -31,8 +32,9 @@ class Group {
   Group(const Group&) = delete;
   Group& operator=(const Group&) = delete;
 
+  // `members`: as StoreExchange has it.
   void start(const c10::intrusive_ptr<c10d::Store>& store, const std::string& name, int rank,
-             int size, Milliseconds timeout);
+             int size, Milliseconds timeout, std::vector<int> members = {});
   // Runs the call and throws its error. `call(comm)` makes the library's calls for one operation
   // and returns their code; it may throw BadArgument. `name` is that of the operation, for
   // messages.

@@ -10,6 +10,7 @@
 
 #include "signals.hpp"
 #include "store/session.hpp"
+#include "store/store_exchange.hpp"
 
 namespace unisono::pytorch {
 namespace {
@@ -97,6 +98,8 @@ void GroupBackend::abort() {
 
 void GroupBackend::shutdown() {
   without_gil([this] {
+    // Before the wait for messages that were sent: their receivers may leave now, too.
+    if (own_process_.is_here()) note_departure(*store_, getRank());
     queue_.finish();
     channels_.finish();
     group_.close();

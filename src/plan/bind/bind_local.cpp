@@ -203,7 +203,8 @@ class LocalBinder {
 }  // namespace
 
 std::int64_t longest_block(const LocalOptions& options) {
-  return options.geometry.data_bytes / options.geometry.ranks / kLineBytes * kLineBytes;
+  const std::int64_t bytes = std::min(options.geometry.data_bytes, options.most_bytes);
+  return bytes / options.geometry.ranks / kLineBytes * kLineBytes;
 }
 
 Program bind_local(const Schedule& schedule, const LocalOptions& options) {

@@ -12,6 +12,8 @@
 // Control path; pure; any thread.
 #pragma once
 
+#include <limits>
+
 #include "plan/bind/bind.hpp"
 #include "plan/program.hpp"
 #include "schedule/schedule.hpp"
@@ -20,8 +22,10 @@ namespace unisono::plan {
 
 struct LocalOptions {
   std::int64_t element_bytes = 1;
-  BufferLayout input, output;      // each block in one piece
-  WindowGeometry geometry;         // at least 2 lines a rank
+  BufferLayout input, output;  // each block in one piece
+  WindowGeometry geometry;     // at least 2 lines a rank
+  // It uses at most so much of a receive buffer's data.
+  std::int64_t most_bytes = std::numeric_limits<std::int64_t>::max();
   bool pull = false;               // ranks can read each other's memory
   std::int64_t staged_up_to = 0;   // bytes of advertised messages that need not be pulled
   std::int64_t pull_from = -1;     // instead: the shortest message that is pulled; negative: unset

@@ -89,6 +89,9 @@ void OutgoingStream::take_challenge() {
     return rest(fmt::format("the process that listens at {} does not have the job's key",
                             endpoint_text(to_)));
   }
+  if (told->tags != TagKind::poly1305 && told->tags != identity_.tags) {
+    return rest(fmt::format("{} wants tags that this rank does not", endpoint_text(to_)));
+  }
   const StreamSession session = make_session(hello_, *told, identity_.key);
   header_key_ = session.header_key;
   tagger_ = make_payload_tagger(PayloadTagger::choose(told->tags), session.payload_key);

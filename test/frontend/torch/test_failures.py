@@ -132,6 +132,40 @@ def test_the_end_with_operations_in_flight(tmp_path):
     assert run(leaving, tmp_path, 2) == [0, 1]
 
 
+def left_early():
+    """Rank 1 leaves at once. Whatever waits for it would do so for two minutes."""
+    if dist.get_rank() == 1:
+        return True
+    sent = dist.isend(torch.ones(100_000), 1)
+    buffered = dist.isend(torch.ones(GOOD), 1)  # which the end of the group does not wait for
+    buffered.wait()
+    with pytest.raises(dist.DistBackendError, match="rank 1 has left the group"):
+        sent.wait()
+    with pytest.raises(RuntimeError):  # also where the store's file has gone with rank 1
+        dist.recv(torch.ones(GOOD), 1)
+    return True
+
+
+@pytest.mark.parametrize("kind", ["compiled", "python"])
+def test_a_rank_that_has_left_is_not_waited_for(tmp_path, monkeypatch, kind):
+    monkeypatch.setenv("TORCH_UNISONO", kind)
+    assert run(left_early, tmp_path, 2) == [True, True]
+
+
+def part_of_input():
+    """Into a part of its own input, as optimizers of shards do."""
+    size, rank = dist.get_world_size(), dist.get_rank()
+    whole = torch.arange(2.0 * size)
+    dist.reduce_scatter_tensor(whole[2 * rank:2 * rank + 2], whole)
+    return whole[2 * rank:2 * rank + 2].tolist()
+
+
+@pytest.mark.parametrize("kind", ["compiled", "python"])
+def test_a_result_may_be_a_part_of_the_input(tmp_path, monkeypatch, kind):
+    monkeypatch.setenv("TORCH_UNISONO", kind)
+    assert run(part_of_input, tmp_path, 3) == [[0.0, 3.0], [6.0, 9.0], [12.0, 15.0]]
+
+
 def forked():
     """In a child: no call, and an end without a wait for the parent's threads."""
     group, peer = dist.new_group(), 1 - dist.get_rank()

@@ -143,7 +143,7 @@ TEST(SegmentWindows, OfStreamsStayWithinTheMemoryOfAHostAndTheRoomOfAll) {
         for (const std::int64_t room : {64 * kMiB, 512 * kMiB, kMuchRoom}) {
           SCOPED_TRACE(testing::Message() << buffers << ", " << ranks << " ranks, " << on_a_host
                                           << " on a host, room " << room);
-          const plan::WindowGeometry& bulk =
+          const plan::WindowGeometry bulk =
               plan_segment(ranks, *settings, Links::streams, {.on_a_host = on_a_host, .room = room})
                   .windows[plan::SizeClass::bulk];
           if (bulk == usual.windows[plan::SizeClass::bulk]) continue;
@@ -165,6 +165,16 @@ TEST(Spread, CountsTheMembersOfAHostOrAll) {
   EXPECT_EQ(spread_over(hosts, true, 2, 800).on_a_host, 0);
   EXPECT_EQ(spread_over(topology::HostMap::apart(4), false, 2, 800).on_a_host, 1);
   EXPECT_EQ(spread_over(hosts, true, 2, 800).room, 100);
+  EXPECT_EQ(spread_over(topology::HostMap::together(4), false, 2, 800).room, 0);
+}
+
+// Ranks whose settings differ divide their memory differently, perhaps between hosts only.
+TEST(MemoryLayout, TellsEveryDifferenceOfBuffers) {
+  const auto layout = [](const char* buffers) {
+    return memory_layout(*base::Settings::from({{"UNISONO_BUFFERS", buffers}}));
+  };
+  EXPECT_EQ(layout("80M"), layout("80M"));
+  EXPECT_NE(layout("80M"), layout("96M"));
 }
 
 // Longer windows leave many ranks all the slot indexes that the usual ones have there.

@@ -412,6 +412,32 @@ TEST_F(TcpTest, AListenerWithoutTheKeyGetsNoMessage) {
   EXPECT_EQ(all_received(there).size(), kHelloBytes);  // and nothing else
 }
 
+// Another rank has the key, and a later version.
+TEST_F(TcpTest, ARankDoesNotGiveUpItsTags) {
+  UNISONO_MAKE_WORLD(2);
+  auto listener = listen_at(*parse_ip("127.0.0.1"));
+  ASSERT_TRUE(listener.ok());
+  const std::uint16_t port = endpoint_of_socket(*listener)->port;
+  ASSERT_TRUE(world->at(0).meet(1, card_with_port(world->at(1).card(), port)).ok());
+  EXPECT_FALSE(world->at(0).accepts_message(1));
+  base::Descriptor there;
+  step_until([&] {
+    there.reset(accept(listener->get(), nullptr, nullptr));
+    return there.valid();
+  });
+  HelloBytes hello{};
+  step_until([&] {
+    return recv(there.get(), hello.data(), hello.size(), MSG_DONTWAIT) ==
+           static_cast<ssize_t>(hello.size());
+  });
+  const ChallengeBytes challenge = encode_challenge(
+      {.nonce = random_nonce(), .tags = TagKind::none}, hello, wire::key_of("test"));
+  ASSERT_EQ(send(there.get(), challenge.data(), challenge.size(), MSG_NOSIGNAL),
+            static_cast<ssize_t>(challenge.size()));
+  step_until([&] { return world->at(0).trouble() == "1 connections could not be made"; });
+  EXPECT_FALSE(world->at(0).accepts_message(1));
+}
+
 TEST_F(TcpTest, RanksOfDifferentKeysDoNotConnect) {
   const wire::Key other = wire::key_of("other");
   UNISONO_MAKE_WORLD(2, Family::v4, &other);

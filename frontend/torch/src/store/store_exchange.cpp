@@ -17,7 +17,16 @@ constexpr std::chrono::milliseconds kTurn{500};
 // Between two questions to the store: a part of the wait until now.
 constexpr std::chrono::microseconds kShortestPause{200}, kLongestPause{20'000};
 
+std::string departure_key(int rank) { return "unisono/left/" + std::to_string(rank); }
+
 }  // namespace
+
+void note_departure(c10d::Store& store, int rank) noexcept {
+  try {
+    store.set(departure_key(rank), std::vector<std::uint8_t>{1});
+  } catch (const std::exception&) {  // nobody can read it
+  }
+}
 
 // By questions: torch logs two warnings for each wait in a TCPStore that takes longer than its
 // limit.
@@ -35,13 +44,14 @@ bool wait_a_turn(c10d::Store& store, const std::vector<std::string>& keys,
 
 StoreExchange::StoreExchange(c10::intrusive_ptr<c10d::Store> store, std::string name, int rank,
                              int size, std::chrono::milliseconds timeout,
-                             const std::atomic<bool>& stop)
+                             const std::atomic<bool>& stop, std::vector<int> members)
     : store_(std::move(store)),
       name_(std::move(name)),
       rank_(rank),
       size_(size),
       timeout_(timeout),
-      stop_(stop) {}
+      stop_(stop),
+      members_(std::move(members)) {}
 
 unisono_comm_t StoreExchange::init() {
   const unisono_exchange_t exchange{&StoreExchange::call, this};
@@ -105,6 +115,7 @@ void StoreExchange::wait(const std::vector<std::string>& keys) {
   for (;;) {
     if (wait_a_turn(*store_, keys, kTurn)) return;
     if (stop_) C10_THROW_ERROR(DistBackendError, "unisono: the group has been aborted");
+    require_members(keys);
     if (Clock::now() < limit) continue;
     std::string missing;
     for (int rank = 0; rank < size_; ++rank) {
@@ -116,6 +127,18 @@ void StoreExchange::wait(const std::vector<std::string>& keys) {
                                           std::to_string(timeout_.count()) +
                                           " ms for the group to start; missing are ranks " +
                                           missing);
+  }
+}
+
+// A rank writes its last keys before it says that it has left, so they are looked for once more.
+void StoreExchange::require_members(const std::vector<std::string>& keys) {
+  for (std::size_t each = 0; each < members_.size(); ++each) {
+    const auto is_missing = [&] { return !store_->check({keys[each]}); };
+    const bool has_left =
+        is_missing() && store_->check({departure_key(members_[each])}) && is_missing();
+    if (!has_left) continue;
+    C10_THROW_ERROR(DistBackendError,
+                    "unisono: rank " + std::to_string(members_[each]) + " has left the group");
   }
 }
 

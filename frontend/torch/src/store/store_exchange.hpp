@@ -21,11 +21,18 @@ namespace unisono::pytorch {
 bool wait_a_turn(c10d::Store& store, const std::vector<std::string>& keys,
                  std::chrono::milliseconds turn);
 
+// Tells the others that this rank leaves the group to which the store belongs. Does not throw: the
+// store may have ended.
+void note_departure(c10d::Store& store, int rank) noexcept;
+
 class StoreExchange {
  public:
-  // `name` is that of the group within the store. A wait ends when `stop` becomes true.
+  // `name` is that of the group within the store. A wait ends when `stop` becomes true, or when a
+  // rank that is missing has left. `members`: the ranks' numbers in the group to which the store
+  // belongs, if they may have left it.
   StoreExchange(c10::intrusive_ptr<c10d::Store> store, std::string name, int rank, int size,
-                std::chrono::milliseconds timeout, const std::atomic<bool>& stop);
+                std::chrono::milliseconds timeout, const std::atomic<bool>& stop,
+                std::vector<int> members = {});
 
   // Whether a rank has begun to make the job of this name, or has made it. Does not wait.
   static bool has_begun(c10d::Store& store, const std::string& name, int rank);
@@ -36,6 +43,7 @@ class StoreExchange {
   static int call(const void* input, void* output, std::size_t bytes, void* self);
   void allgather(const void* input, void* output, std::size_t bytes);
   void wait(const std::vector<std::string>& keys);
+  void require_members(const std::vector<std::string>& keys);
   std::string key(int round, int rank) const;
   void clean_up();
 
@@ -44,6 +52,7 @@ class StoreExchange {
   int rank_, size_;
   std::chrono::milliseconds timeout_;
   const std::atomic<bool>& stop_;
+  std::vector<int> members_;
   int round_ = 0;
   std::exception_ptr error_;
 };

@@ -103,8 +103,10 @@ class Calls:
     """Runs the operations of a group on its communicator. open() makes it, or the first operation,
     which then waits for the other ranks."""
 
-    def __init__(self, store: Any, rank: int, size: int, timeout: datetime.timedelta) -> None:
+    def __init__(self, store: Any, rank: int, size: int, timeout: datetime.timedelta,
+                 who_left: Callable[[], Optional[int]] = lambda: None) -> None:
         self._group = (store, rank, size)
+        self._who_left = who_left
         self._comm: Optional[unisono.Communicator] = None
         self.timeout = timeout
         self._queue: queue.SimpleQueue[Any] = queue.SimpleQueue()
@@ -120,7 +122,8 @@ class Calls:
 
     def open(self) -> None:
         if self._comm is None:
-            self._comm = join(*self._group, self.timeout, lambda: bool(self._ended))
+            self._comm = join(*self._group, self.timeout, lambda: bool(self._ended),
+                              self._who_left)
 
     def is_own(self) -> bool:
         """Not in a forked child."""

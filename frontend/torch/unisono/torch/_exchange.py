@@ -5,7 +5,7 @@ import datetime
 import secrets
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Optional
 
 import torch.distributed as dist
 import unisono
@@ -13,16 +13,25 @@ import unisono
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 2e-4, 2e-2  # seconds between two questions to the store
 
 
+_TURN = 0.5  # seconds between two looks whether a rank has left
+
+
+def departure_key(rank: int) -> str:
+    return f"unisono/python/left/{rank}"
+
+
 def join(store: Any, rank: int, size: int, timeout: datetime.timedelta,
-         has_ended: Callable[[], bool]) -> unisono.Communicator:
-    """The communicator of a group. A value in the store is deleted when all ranks have read it."""
+         has_ended: Callable[[], bool],
+         who_left: Callable[[], Optional[int]] = lambda: None) -> unisono.Communicator:
+    """The communicator of a group. A value in the store is deleted when all ranks have read it.
+    A wait ends when a rank has left."""
     round_number = 0
 
     def allgather(own: bytes) -> bytes:
         nonlocal round_number
         keys = [f"unisono/python/{round_number}/{each}" for each in range(size)]
         store.set(keys[rank], own.hex())
-        _wait(store, keys, rank, timeout, has_ended)
+        _wait(store, keys, rank, timeout, has_ended, who_left)
         every = b"".join(bytes.fromhex(store.get(key).decode()) for key in keys)
         # A rank that has written to this round has read the one before.
         if round_number > 0:
@@ -129,12 +138,19 @@ def open_session(store: Any, rank: int, size: int, timeout: datetime.timedelta) 
 
 
 def _wait(store: Any, keys: list[str], rank: int, timeout: datetime.timedelta,
-          has_ended: Callable[[], bool]) -> None:
+          has_ended: Callable[[], bool], who_left: Callable[[], Optional[int]]) -> None:
     begin = time.monotonic()
+    next_look = _TURN
     while not store.check(keys):  # a wait in a TCPStore logs warnings when it is over
         elapsed = time.monotonic() - begin
         if has_ended():
             raise dist.DistBackendError("unisono: the group has been aborted")
+        if elapsed >= next_look:
+            next_look = elapsed + _TURN
+            gone = who_left()
+            # It writes its last value before it says that it has left.
+            if gone is not None and not store.check(keys):
+                raise dist.DistBackendError(f"unisono: rank {gone} has left the group")
         if elapsed < timeout.total_seconds():
             time.sleep(min(max(elapsed / 4, _SHORTEST_PAUSE), _LONGEST_PAUSE))
             continue

@@ -13,6 +13,7 @@ import torch
 import torch.distributed as dist
 
 from ._calls import BadArgument, Calls, Work
+from ._exchange import departure_key
 
 # A message of at most this length is copied, and its send is complete at once, as with Gloo's
 # sockets. Ranks may so send to each other before they receive.
@@ -36,7 +37,12 @@ class _Channel:
         own = store.clone() if hasattr(store, "clone") else store
         name = f"unisono/{source}-to-{target}"
         prefixed = dist.distributed_c10d.PrefixStore(name, own)
-        self.calls = Calls(prefixed, int(rank != source), 2, timeout)
+        peer = target if rank == source else source
+
+        def who_left() -> Optional[int]:
+            return peer if own.check([departure_key(peer)]) else None
+
+        self.calls = Calls(prefixed, int(rank != source), 2, timeout, who_left)
         self.is_receiver = rank == target
         self._source = source
         self._lock = threading.Lock()  # for the next two: no tag is in both

@@ -21,7 +21,7 @@ import torch.distributed as dist
 import unisono
 
 from ._calls import BadArgument, Calls, Work, note_end_of_interpreter, stay_if_interpreter_ends
-from ._exchange import open_session
+from ._exchange import departure_key, open_session
 from ._memory import Blocks
 from ._messages import Messages
 
@@ -194,6 +194,12 @@ class PythonBackend(_c10d.Backend):
         self._messages.abort()
 
     def shutdown(self) -> None:
+        # Before the wait for messages that were sent: their receivers may leave now, too.
+        if self.is_own():
+            try:
+                self._store.set(departure_key(self._group[0]), "1")
+            except Exception:  # the store has ended, so nobody can read it
+                pass
         self._calls.finish()
         self._messages.finish()
 
