@@ -60,8 +60,8 @@ struct BindOptions {
 struct WindowNeed {
   std::int64_t lines = 0;
   std::int64_t data_bytes = 0;
-  std::int64_t multicast_bytes =
-      -1;  // of data_bytes, as far as multicasts reach; -1: there is none
+  // Multicasts reach so far into data_bytes; -1: there are none.
+  std::int64_t multicast_bytes = -1;
 
   bool fits(const WindowGeometry& geometry) const {
     return lines <= geometry.lines && data_bytes <= geometry.data_bytes;
