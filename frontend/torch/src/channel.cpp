@@ -70,7 +70,10 @@ std::string Channel::name() const {
 // A store's connection serves one thread at a time, and this one waits.
 void Channel::open(Milliseconds timeout) {
   if (is_open_) return;
-  group_.start(store_->clone(), name(), rank_ == source_ ? 0 : 1, 2, timeout, {source_, target_});
+  // A rank that leaves takes no messages any more, but those that it has sent are still to come.
+  std::vector<int> members;
+  if (rank_ == source_) members = {source_, target_};
+  group_.start(store_->clone(), name(), rank_ == source_ ? 0 : 1, 2, timeout, std::move(members));
   is_open_ = true;
 }
 

@@ -40,7 +40,9 @@ class _Channel:
         peer = target if rank == source else source
 
         def who_left() -> Optional[int]:
-            return peer if own.check([departure_key(peer)]) else None
+            # A rank that leaves takes no messages any more, but those that it has sent are to come.
+            has_left = rank == source and own.check([departure_key(peer)])
+            return peer if has_left else None
 
         self.calls = Calls(prefixed, int(rank != source), 2, timeout, who_left)
         self.is_receiver = rank == target
