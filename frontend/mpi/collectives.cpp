@@ -18,6 +18,7 @@
 #include "communicator.hpp"
 #include "host/host.hpp"
 #include "host/probes.hpp"
+#include "host/thrown.hpp"
 #include "library.hpp"
 #include "log.hpp"
 #include "persistent.hpp"
@@ -98,6 +99,7 @@ By prepare(const Make& make, const Communicator& own, bool starts, int* error,
   library().refuse(own.unisono.get(), "the MPI cannot pack its elements");
   return By::nobody;
 } catch (const std::exception& thrown) {
+  if (!is_own(thrown)) throw;
   *error = give_up(own, thrown);
   return By::nobody;
 }
@@ -247,12 +249,13 @@ std::optional<int> try_again(Communicator& own, const Choice& choice, Arguments.
 // last one.
 template <class Kind, Collective kCollective, class Function, class Narrow, class... Arguments>
 [[gnu::noinline]] int run_anew(Communicator* own, ByHost<Function, Narrow> by_host,
-                               Arguments... arguments) noexcept try {
+                               Arguments... arguments) try {
   Choice choice;
   if (own != nullptr) {
     try {
       choice = choose<Kind, kCollective>(*own, arguments...);
     } catch (const std::exception& thrown) {
+      if (!is_own(thrown)) throw;
       return give_up(*own, thrown);
     }
   }
@@ -267,6 +270,7 @@ template <class Kind, Collective kCollective, class Function, class Narrow, clas
   if (code == 0) note_time(choice, choice.begin);
   return code;
 } catch (const std::exception& thrown) {
+  if (!is_own(thrown)) throw;
   return report_thrown(thrown);
 }
 
@@ -329,6 +333,7 @@ int initialize(Collective collective, ByHost<Function, Narrow> by_host, Handle i
       }
       can = call->keep(Uses::many) == 0;
     } catch (const std::exception& thrown) {
+      if (!is_own(thrown)) throw;
       log_warning("rank %d of %d: %s", own->rank, own->size, thrown.what());
     }
     // The other ranks wait for this one, also if it cannot.
@@ -342,7 +347,7 @@ int initialize(Collective collective, ByHost<Function, Narrow> by_host, Handle i
 #define UNISONO_MPI_BY_HOST(of, name) \
   ByHost { of.name, host().name }
 #define UNISONO_MPI_DEFINE(of, name, nonblocking, parameters, arguments)                        \
-  int name parameters noexcept {                                                                \
+  int name parameters {                                                                         \
     return run<name##Call, Collective::name>(UNISONO_MPI_BY_HOST(of, name),                     \
                                              UNISONO_MPI_UNPACK arguments);                     \
   }                                                                                             \

@@ -13,7 +13,7 @@
 namespace unisono::mpi::ours {
 
 #define UNISONO_MPI_DECLARE(name, nonblocking, parameters, ...)    \
-  int name parameters noexcept;                                    \
+  int name parameters;                                             \
   int nonblocking(UNISONO_MPI_UNPACK parameters, Handle* request); \
   int name##_init(UNISONO_MPI_UNPACK parameters, Handle info, Handle* request);
 

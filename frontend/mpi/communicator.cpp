@@ -13,6 +13,7 @@
 
 #include "host/host.hpp"
 #include "host/progress.hpp"
+#include "host/thrown.hpp"
 #include "host/world.hpp"
 #include "library.hpp"
 #include "log.hpp"
@@ -239,6 +240,7 @@ Communicator* look_up(Handle handle, bool makes) {
   try {
     return make_communicator(handle, key);
   } catch (const std::exception& thrown) {
+    if (!is_own(thrown)) throw;
     // The other ranks wait in the host's collectives, which no error of this rank ends.
     log_warning("this rank cannot make a communicator, which ends the job: %s", thrown.what());
     mpi.Abort(handle, mpi.constants.error_no_mem);

@@ -4,15 +4,15 @@
 // end a communicator. Each is there as MPI_X and as PMPI_X, for Open MPI's wrappers for Fortran
 // call the one and MPICH's the other. If a profiling tool defines MPI_X behind the drop-in, MPI_X
 // goes to the tool, which calls PMPI_X. Calls from the host MPI's own code go straight back to it.
-// Nothing is thrown into the program. Any thread.
+// Of exceptions, only the program's own pass: those that its error handlers throw. Any thread.
 #include <exception>
 #include <string>
-#include <type_traits>
 
 #include "collectives.hpp"
 #include "communicator.hpp"
 #include "host/host.hpp"
 #include "host/probes.hpp"
+#include "host/thrown.hpp"
 #include "host/world.hpp"
 #include "library.hpp"
 #include "log.hpp"
@@ -21,25 +21,22 @@
 namespace unisono::mpi {
 namespace {
 
-template <class Ours, class... Arguments>
-int call_guarded(Ours* ours, Arguments... arguments) noexcept try {
-  return ours(arguments...);
-} catch (const std::exception& thrown) {
-  return report_error(host().constants.comm_world, UNISONO_ERROR_RESOURCES,
-                      std::string("an MPI call of this rank ran out of memory: ") + thrown.what());
-}
-
-// The call as Unisono's, unless the host's own code makes it. In place: many arguments would be
-// copied on the stack once more.
+// The call as Unisono's, unless the host's own code makes it. `ours` guards itself. In place: many
+// arguments would be copied on the stack once more.
 template <class Ours, class ByHost, class... Arguments>
 [[gnu::always_inline]] inline int dispatch(const void* caller, Ours* ours, ByHost* by_host,
-                                           Arguments... arguments) noexcept {
-  if (host().is_own_code(caller)) return by_host(arguments...);
-  if constexpr (std::is_nothrow_invocable_v<Ours*, Arguments...>) {
-    return ours(arguments...);
-  } else {
-    return call_guarded(ours, arguments...);
-  }
+                                           Arguments... arguments) {
+  return host().is_own_code(caller) ? by_host(arguments...) : ours(arguments...);
+}
+
+// The same where `ours` does not guard itself.
+template <class Ours, class ByHost, class... Arguments>
+int dispatch_guarded(const void* caller, Ours* ours, ByHost* by_host, Arguments... arguments) try {
+  return dispatch(caller, ours, by_host, arguments...);
+} catch (const std::exception& thrown) {
+  if (!is_own(thrown)) throw;
+  return report_error(host().constants.comm_world, UNISONO_ERROR_RESOURCES,
+                      std::string("an MPI call of this rank ran out of memory: ") + thrown.what());
 }
 
 }  // namespace
@@ -80,44 +77,50 @@ int Finalize() {
 }  // namespace unisono::mpi
 
 // NOLINTBEGIN: MPI's names
-// One function: the program's name for it, ours, the host's. `parameters` and `arguments` are in
-// parentheses. Open MPI 4.1 has extensions that begin with MPIX_.
-#define UNISONO_MPI_ENTRY_OF(prefix, symbol, ours_function, host_function, parameters, arguments) \
-  extern "C" __attribute__((visibility("default"))) int P##prefix##symbol parameters {            \
-    using namespace unisono::mpi;                                                                 \
-    return dispatch(__builtin_return_address(0), ours_function, host_function,                    \
-                    UNISONO_MPI_UNPACK arguments);                                                \
-  }                                                                                               \
-  extern "C" __attribute__((visibility("default"))) int prefix##symbol parameters {               \
-    using namespace unisono::mpi;                                                                 \
-    static const auto tool =                                                                      \
-        reinterpret_cast<decltype(&P##prefix##symbol)>(find_tool(#prefix #symbol));               \
-    if (tool != nullptr) return tool arguments;                                                   \
-    return dispatch(__builtin_return_address(0), ours_function, host_function,                    \
-                    UNISONO_MPI_UNPACK arguments);                                                \
+// One function: whether it is guarded here, the program's name for it, ours, the host's.
+// `parameters` and `arguments` are in parentheses. Open MPI 4.1 has extensions that begin with
+// MPIX_.
+#define UNISONO_MPI_ENTRY_OF(guard, prefix, symbol, ours_function, host_function, parameters, \
+                             arguments)                                                       \
+  extern "C" __attribute__((visibility("default"))) int P##prefix##symbol parameters {        \
+    using namespace unisono::mpi;                                                             \
+    return guard(__builtin_return_address(0), ours_function, host_function,                   \
+                 UNISONO_MPI_UNPACK arguments);                                               \
+  }                                                                                           \
+  extern "C" __attribute__((visibility("default"))) int prefix##symbol parameters {           \
+    using namespace unisono::mpi;                                                             \
+    static const auto tool =                                                                  \
+        reinterpret_cast<decltype(&P##prefix##symbol)>(find_tool(#prefix #symbol));           \
+    if (tool != nullptr) return tool arguments;                                               \
+    return guard(__builtin_return_address(0), ours_function, host_function,                   \
+                 UNISONO_MPI_UNPACK arguments);                                               \
   }
-#define UNISONO_MPI_ENTRY(name, nonblocking, parameters, arguments)                        \
-  UNISONO_MPI_ENTRY_OF(MPI_, name, ours::narrow::name, host().name, parameters, arguments) \
-  UNISONO_MPI_ENTRY_OF(MPI_, nonblocking, ours::narrow::nonblocking, host().nonblocking,   \
-                       (UNISONO_MPI_UNPACK parameters, Handle * request),                  \
-                       (UNISONO_MPI_UNPACK arguments, request))                            \
-  UNISONO_MPI_ENTRY_OF(MPI_, name##_init, ours::narrow::name##_init, host().name##_init,   \
-                       (UNISONO_MPI_UNPACK parameters, Handle info, Handle * request),     \
-                       (UNISONO_MPI_UNPACK arguments, info, request))                      \
-  UNISONO_MPI_ENTRY_OF(MPIX_, name##_init, ours::narrow::name##_init, host().name##_init,  \
-                       (UNISONO_MPI_UNPACK parameters, Handle info, Handle * request),     \
+#define UNISONO_MPI_ENTRY(name, nonblocking, parameters, arguments)                           \
+  UNISONO_MPI_ENTRY_OF(dispatch, MPI_, name, ours::narrow::name, host().name, parameters,     \
+                       arguments)                                                             \
+  UNISONO_MPI_ENTRY_OF(dispatch_guarded, MPI_, nonblocking, ours::narrow::nonblocking,        \
+                       host().nonblocking, (UNISONO_MPI_UNPACK parameters, Handle * request), \
+                       (UNISONO_MPI_UNPACK arguments, request))                               \
+  UNISONO_MPI_ENTRY_OF(dispatch_guarded, MPI_, name##_init, ours::narrow::name##_init,        \
+                       host().name##_init,                                                    \
+                       (UNISONO_MPI_UNPACK parameters, Handle info, Handle * request),        \
+                       (UNISONO_MPI_UNPACK arguments, info, request))                         \
+  UNISONO_MPI_ENTRY_OF(dispatch_guarded, MPIX_, name##_init, ours::narrow::name##_init,       \
+                       host().name##_init,                                                    \
+                       (UNISONO_MPI_UNPACK parameters, Handle info, Handle * request),        \
                        (UNISONO_MPI_UNPACK arguments, info, request))
-#define UNISONO_MPI_LARGE_ENTRY(name, nonblocking, parameters, arguments)                         \
-  UNISONO_MPI_ENTRY_OF(MPI_, name##_c, ours::large::name, host().large.name, parameters,          \
-                       arguments)                                                                 \
-  UNISONO_MPI_ENTRY_OF(MPI_, nonblocking##_c, ours::large::nonblocking, host().large.nonblocking, \
-                       (UNISONO_MPI_UNPACK parameters, Handle * request),                         \
-                       (UNISONO_MPI_UNPACK arguments, request))                                   \
-  UNISONO_MPI_ENTRY_OF(MPI_, name##_init_c, ours::large::name##_init, host().large.name##_init,   \
-                       (UNISONO_MPI_UNPACK parameters, Handle info, Handle * request),            \
+#define UNISONO_MPI_LARGE_ENTRY(name, nonblocking, parameters, arguments)                          \
+  UNISONO_MPI_ENTRY_OF(dispatch, MPI_, name##_c, ours::large::name, host().large.name, parameters, \
+                       arguments)                                                                  \
+  UNISONO_MPI_ENTRY_OF(                                                                            \
+      dispatch_guarded, MPI_, nonblocking##_c, ours::large::nonblocking, host().large.nonblocking, \
+      (UNISONO_MPI_UNPACK parameters, Handle * request), (UNISONO_MPI_UNPACK arguments, request))  \
+  UNISONO_MPI_ENTRY_OF(dispatch_guarded, MPI_, name##_init_c, ours::large::name##_init,            \
+                       host().large.name##_init,                                                   \
+                       (UNISONO_MPI_UNPACK parameters, Handle info, Handle * request),             \
                        (UNISONO_MPI_UNPACK arguments, info, request))
 #define UNISONO_MPI_REQUEST_ENTRY(name, parameters, arguments) \
-  UNISONO_MPI_ENTRY_OF(MPI_, name, ours::name, host().name, parameters, arguments)
+  UNISONO_MPI_ENTRY_OF(dispatch_guarded, MPI_, name, ours::name, host().name, parameters, arguments)
 
 namespace narrow {
 using unisono::mpi::Handle;

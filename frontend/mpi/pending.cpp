@@ -219,11 +219,12 @@ int make_request(PendingCall& pending, Handle* request) {
 // An error of Unisono's start: the request ends before the program has it, which gets a null one.
 int give_up(PendingCall& pending, int error, Handle* request) {
   const Host& mpi = host();
-  const int code = report_error(pending.own->handle, error, library().last_error());
+  const std::string text = library().last_error();
+  const Handle comm = pending.own->handle;
   pending.call.reset();  // as in complete()
   mpi.Grequest_complete(pending.request);
   mpi.Wait(request, mpi.constants.status_ignore);
-  return code;
+  return report_error(comm, error, text);  // last: the program's error handler may throw
 }
 
 }  // namespace

@@ -109,11 +109,10 @@ void complete_carrier(PendingCall& ended) {
 }
 
 // The carrier is active, and ends here: the program gets the error of the start.
-int give_up(Persistent& persistent, Handle* request) {
+void end_carrier(Persistent& persistent, Handle* request) {
   send_to_carrier(persistent);
   host().Wait(request, host().constants.status_ignore);
   persistent.is_active = false;
-  return persistent.pending.code;
 }
 
 int start(Persistent& persistent, Handle* request) {
@@ -122,11 +121,14 @@ int start(Persistent& persistent, Handle* request) {
   persistent.is_active = true;
   pending.error = UNISONO_OK;
   pending.code = pending.call->load();
-  if (pending.code != 0) return give_up(persistent, request);
-  const int error = persistent.own.pending.start(persistent.own, pending);
-  if (error == UNISONO_OK) return 0;
-  pending.code = report_error(persistent.of.handle, error, library().last_error());
-  return give_up(persistent, request);
+  int error = UNISONO_OK;
+  if (pending.code == 0) error = persistent.own.pending.start(persistent.own, pending);
+  if (pending.code == 0 && error == UNISONO_OK) return 0;
+  const std::string text = library().last_error();
+  end_carrier(persistent, request);
+  // Last: the program's error handler may throw.
+  if (pending.code == 0) pending.code = report_error(persistent.of.handle, error, text);
+  return pending.code;
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
  *
  * Corners of the MPI standard in programs of a few lines each, by name: edge_cases NAME. */
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -494,7 +495,34 @@ static void not_committed(void) {
   MPI_Comm_free(&comm);
 }
 
+/* Blocks to send and to receive lie between each other, and no memory between two of them. */
+static void far_blocks(void) {
+  enum { kInts = 8, kMost = 16, kReceived = 512 };
+  const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+  char* const pages =
+      (char*)mmap(NULL, 3 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  EXPECT(pages != MAP_FAILED && mprotect(pages + page, page, PROT_NONE) == 0);
+  EXPECT(size <= kMost);
+  int* const ints = (int*)pages;
+  int counts[kMost], from[kMost], to[kMost];
+  for (int r = 0; r < size; ++r) {
+    counts[r] = kInts;
+    from[r] = (r % 2) * 2 * (int)(page / sizeof(int)) + r * kInts;
+    to[r] = from[r] + kReceived;
+    for (int i = 0; i < kInts; ++i) ints[from[r] + i] = 1000 * rank + 10 * r + i;
+  }
+  for (int round = 0; round < 3; ++round) {
+    MPI_Alltoallv(ints, counts, from, MPI_INT, ints, counts, to, MPI_INT, MPI_COMM_WORLD);
+    for (int r = 0; r < size; ++r) {
+      for (int i = 0; i < kInts; ++i) EXPECT(ints[to[r] + i] == 1000 * r + 10 * rank + i);
+      memset(&ints[to[r]], 0, kInts * sizeof(int));
+    }
+  }
+  munmap(pages, 3 * page);
+}
+
 static const Scenario all[] = {{"aliased", aliased},
+                               {"far_blocks", far_blocks},
                                {"misplaced", misplaced},
                                {"looks", looks},
                                {"asked_together", asked_together},

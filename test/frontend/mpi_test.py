@@ -213,12 +213,21 @@ class EdgeCases(Running):
     def test_programs_that_end_well(self):
         self.expect_all_fine(("signatures", "uneven", "in_place", "bottom", "freed_early", "orders",
                               "null_requests", "wrong", "no_memory", "plain", "aliased", "looks",
-                              "asked_together"), "edge_cases")
+                              "asked_together", "far_blocks"), "edge_cases")
 
     def test_a_message_that_fails_beside_collectives(self):
         if OPTIONS.mpi.name.startswith("openmpi"):
             self.skipTest("this MPI alone hangs after a message that fails, too")
         self.expect_all_fine(("truncated",), "edge_cases")
+
+    def test_an_exception_of_an_error_handler_reaches_the_program(self):
+        # Without the interface for C++ that MPI has no more.
+        OPTIONS.throwing = compile_program(
+            "throwing.cpp", "throwing", ["-DOMPI_SKIP_MPICXX", "-DMPICH_SKIP_MPICXX", "-lstdc++"])
+        self.expect_fine("unlike", program="throwing")
+        bare = mpirun(2, [OPTIONS.throwing, "invalid"], drop_in=False)
+        if (bare.returncode, bare.stdout) == (0, "fine\n"):
+            self.expect_fine("invalid", 2, program="throwing")
 
     def test_more_programs_that_end_well(self):
         self.expect_all_fine(("made_meanwhile", "attributes_that_call", "asked_first",

@@ -206,13 +206,23 @@ Elements::Extent Elements::extent_of_blocks() const {
   return all;
 }
 
+// Block by block: between them there may be no memory.
 void Elements::copy() {
-  const Extent all = extent();
-  const std::intptr_t before = all.begin - reinterpret_cast<std::intptr_t>(place_);
   if (packed_ == nullptr) packed_ = std::make_unique<Packed>();
-  std::byte* const copied = packed_->scratch.allocate(all.end - all.begin);
-  std::memcpy(copied, moved(place_, before), static_cast<std::size_t>(all.end - all.begin));
-  data_ = moved(copied, -before);
+  std::vector<std::byte*>& places = packed_->places;
+  const auto blocks = static_cast<std::size_t>(block_count_);
+  std::byte* const copied = packed_->scratch.allocate(bytes_);
+  if (blocks == 0) std::memcpy(copied, place_, static_cast<std::size_t>(bytes_));
+  std::int64_t at = 0;
+  for (std::size_t i = 0; i < blocks; ++i) {
+    std::int64_t& displacement = displacements_[static_cast<int>(i)];
+    if (places.size() <= i) places.push_back(moved(place_, displacement));
+    displacement = at;
+    const std::int64_t bytes = counts_[static_cast<int>(i)];
+    if (bytes > 0) std::memcpy(copied + at, places[i], static_cast<std::size_t>(bytes));
+    at += bytes;
+  }
+  data_ = copied;
 }
 
 void Elements::reserve_packed() { data_ = packed_->scratch.allocate(bytes_); }

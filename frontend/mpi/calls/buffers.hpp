@@ -95,6 +95,7 @@ class Elements {
   void copy();
   // Whether elements of both that stay where they lie share memory, or lie between each other.
   bool overlaps(const Elements& other) const {
+    if (is_copied()) return true;
     if (!direct_ || !other.direct_ || bytes_ == 0 || other.bytes_ == 0) return false;
     const Extent mine = extent(), others = other.extent();
     return mine.begin < others.end && others.begin < mine.end;
@@ -122,10 +123,12 @@ class Elements {
     ~Packed();
 
     std::vector<Block> blocks;       // of those that are packed
+    std::vector<std::byte*> places;  // in the caller's buffer, of blocks that are copied
     std::vector<Handle> kept_types;  // the drop-in's own, of the blocks
     Handle comm = 0;                 // for MPI_Pack
     Scratch scratch;
   };
+  bool is_copied() const { return direct_ && data_ != place_; }
   // Of elements that stay where they lie: from the first byte to the end of the last one.
   struct Extent {
     std::intptr_t begin, end;
