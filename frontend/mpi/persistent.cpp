@@ -162,6 +162,11 @@ bool start_persistent(Handle* request, int* error) {
   return true;
 }
 
+std::optional<bool> is_persistent_active(Handle request) {
+  const Persistent* const found = find(request);
+  return found == nullptr ? std::nullopt : std::optional(found->is_active.load());
+}
+
 void forget_persistent(Handle request) {
   if (!has_persistent()) return;
   Registry& known = registry();

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "host/functions.hpp"
 
@@ -25,6 +26,8 @@ bool make_persistent(Communicator& own, std::unique_ptr<Call> call, bool can, Ha
 bool has_persistent();
 // Starts it. False: the request is not of this kind. `error` is an MPI error code.
 bool start_persistent(Handle* request, int* error);
+// Whether its call has not ended; nullopt: the request is not of this kind.
+std::optional<bool> is_persistent_active(Handle request);
 // Before the host frees the request.
 void forget_persistent(Handle request);
 // After the host has completed the request: reports the error of its call, if it has one, and gives

@@ -3,7 +3,8 @@
 
 #include <sched.h>
 
-#include <algorithm>
+#include <cstddef>
+#include <cstring>
 #include <vector>
 
 #include "communicator.hpp"
@@ -34,40 +35,85 @@ void progress_before_test() {
   if (waits_here()) progress_calls();
 }
 
-// MPICH's MPI_Testall may return MPI_ERR_IN_STATUS for requests without an error, also in programs
-// without Unisono: it reads the errors of persistent requests where nothing may have set them
-// (MPIR_Request_get_error). Its other functions on requests do not.
-bool tests_each() { return !host().calls_back() && (has_persistent() || has_pending_calls()); }
+// MPICH's MPI_Testall ends programs with persistent collectives, and gives errors of requests
+// without one: it reads the errors of carriers where nothing may have set them
+// (MPIR_Request_get_error).
+bool tests_apart() { return !host().calls_back() && has_persistent(); }
 
-// MPI_Testall by tests of each request: they complete together, or none does.
-int test_each(int count, void* requests, int* flag, void* statuses) {
+// Requests of an array, and their statuses, beside each other.
+class Chosen {
+ public:
+  Chosen(const std::vector<int>& places, void* requests, void* statuses)
+      : places_(places),
+        requests_(requests),
+        statuses_(statuses),
+        handles_(places.size() * host().handle_bytes),
+        found_(wants() ? places.size() * host().constants.status_ints : 0) {
+    copy([](std::byte* own, std::byte* programs, std::size_t bytes) {
+      std::memcpy(own, programs, bytes);
+    });
+  }
+  // MPI_Testall of them. An MPI error code.
+  int test(int* flag) {
+    *flag = 1;
+    if (places_.empty()) return 0;
+    const int error = host().Testall(static_cast<int>(places_.size()), handles_.data(), flag,
+                                     wants() ? found_.data() : statuses_);
+    copy([](std::byte* own, std::byte* programs, std::size_t bytes) {
+      std::memcpy(programs, own, bytes);
+    });
+    return error;
+  }
+
+ private:
+  bool wants() const { return statuses_ != host().constants.statuses_ignore; }
+  template <class Copy>
+  void copy(const Copy& copy) {
+    const std::size_t handle_bytes = host().handle_bytes;
+    const std::size_t status_bytes = host().constants.status_ints * sizeof(int);
+    const auto each = [&](std::byte* own, void* programs, std::size_t bytes) {
+      for (std::size_t i = 0; i < places_.size(); ++i) {
+        const auto place = static_cast<std::size_t>(places_[i]);
+        copy(own + i * bytes, static_cast<std::byte*>(programs) + place * bytes, bytes);
+      }
+    };
+    each(handles_.data(), requests_, handle_bytes);
+    if (wants()) each(reinterpret_cast<std::byte*>(found_.data()), statuses_, status_bytes);
+  }
+
+  const std::vector<int>& places_;
+  void* requests_;
+  void* statuses_;
+  std::vector<std::byte> handles_;
+  std::vector<int> found_;
+};
+
+// MPI_Testall with the carriers of persistent collectives apart: all complete together, or none.
+int test_apart(int count, void* requests, int* flag, void* statuses) {
   const Host& mpi = host();
   const Constants& values = mpi.constants;
+  std::vector<int> carriers, others;
   *flag = 0;
   for (int i = 0; i < count; ++i) {
-    int is_complete = 0;
-    const Handle request = mpi.handle_at(requests, i);
-    // A message that has failed is complete, too. MPI_Test gives its error again.
-    const int error = mpi.Request_get_status(request, &is_complete, values.status_ignore);
-    if (error == 0 && is_complete == 0) return 0;
+    const auto is_active = is_persistent_active(mpi.handle_at(requests, i));
+    if (is_active.value_or(false)) return 0;
+    (is_active ? carriers : others).push_back(i);
   }
-  *flag = 1;
+  const int error = Chosen(others, requests, statuses).test(flag);
+  if (*flag == 0 || (error != 0 && error != values.error_in_status_class)) return error;
   const bool wants = statuses != values.statuses_ignore;
-  const auto status_at = [&](int i) {
-    return static_cast<int*>(statuses) + static_cast<std::size_t>(i) * values.status_ints;
-  };
-  std::vector<int> errors(static_cast<std::size_t>(count));
-  for (int i = 0; i < count; ++i) {
-    void* const status = wants ? status_at(i) : values.status_ignore;
-    int is_complete = 0;
-    errors[static_cast<std::size_t>(i)] = mpi.Test(mpi.place_at(requests, i), &is_complete, status);
+  for (const int i : carriers) {
+    int* const status =
+        static_cast<int*>(statuses) + static_cast<std::size_t>(i) * values.status_ints;
+    // Its message to this rank is on its way.
+    for (int is_complete = 0; is_complete == 0;) {
+      const int code = mpi.Test(mpi.place_at(requests, i), &is_complete,
+                                wants ? static_cast<void*>(status) : values.status_ignore);
+      if (code != 0) return code;
+    }
+    if (wants && error != 0) status[values.error_in_status] = 0;
   }
-  if (std::ranges::all_of(errors, [](int error) { return error == 0; })) return 0;
-  // Only then MPI writes them.
-  for (int i = 0; i < count && wants; ++i) {
-    status_at(i)[values.error_in_status] = errors[static_cast<std::size_t>(i)];
-  }
-  return values.error_in_status_class;
+  return error;
 }
 
 constexpr int kUndefined = -32766;  // MPI_UNDEFINED of all MPIs
@@ -264,10 +310,12 @@ int Waitall(int count, void* requests, void* statuses) {
   const Host& mpi = host();
   const Watched watched(count, requests);
   // Decided before: the last call of Unisono may end in the wait.
-  const bool by_each = tests_each() && count > 0 && requests != nullptr;
-  const int error =
-      by_each ? wait_by([&](int* flag) { return test_each(count, requests, flag, statuses); })
-              : mpi.Waitall(count, requests, statuses);
+  const bool apart = tests_apart() && count > 0 && requests != nullptr;
+  const auto test = [&](int* flag) {
+    return apart ? test_apart(count, requests, flag, statuses)
+                 : mpi.Testall(count, requests, flag, statuses);
+  };
+  const int error = apart || waits_here() ? wait_by(test) : mpi.Waitall(count, requests, statuses);
   return watched.result(error, watched.size(), nullptr, statuses);
 }
 
@@ -303,12 +351,12 @@ int Test(Handle* request, int* flag, void* status) {
 }
 
 int Testall(int count, void* requests, int* flag, void* statuses) {
-  const bool by_each = tests_each() && count > 0 && requests != nullptr && flag != nullptr;
+  const bool apart = tests_apart() && count > 0 && requests != nullptr && flag != nullptr;
   progress_before_test();
   const Watched watched(count, requests);
   const int error = look_after_collective(flag, [&] {
-    return by_each ? test_each(count, requests, flag, statuses)
-                   : host().Testall(count, requests, flag, statuses);
+    return apart ? test_apart(count, requests, flag, statuses)
+                 : host().Testall(count, requests, flag, statuses);
   });
   if (error != 0 || *flag == 0) return error;
   return watched.result(0, watched.size(), nullptr, statuses);

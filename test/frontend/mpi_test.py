@@ -201,7 +201,8 @@ class Nonblocking(Running):
 class Persistent(Running):
     def test_programs_that_end_well(self):
         for said in self.expect_all_fine(("order", "inactive", "freed", "many", "misaligned",
-                                          "blocked", "between", "threads"), "persistent"):
+                                          "blocked", "between", "threads", "statuses"),
+                                         "persistent"):
             self.assertNotIn("the host MPI does a persistent collective", said)
 
     def test_a_mismatch_is_an_error_of_the_start_or_the_wait(self):

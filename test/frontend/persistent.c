@@ -273,10 +273,43 @@ static void threads(void) {
   for (int i = 0; i < 3; ++i) MPI_Request_free(&of_threads[i]);
 }
 
-static const Scenario all[] = {
-    {"order", order},     {"inactive", inactive},     {"freed", freed},
-    {"many", many},       {"misaligned", misaligned}, {"blocked", blocked},
-    {"between", between}, {"mismatch", mismatch},     {"threads", threads}};
+/* A message's status comes with MPI_Testall and MPI_Waitall, beside collectives of each kind. */
+static void statuses(void) {
+  enum { kSent = 3, kRounds = 20 };
+  int values[kSent] = {rank, rank, rank}, received[5], sum[2] = {-1, -1};
+  MPI_Request requests[4];
+  MPI_Status found[4];
+  const int to = (rank + 1) % size, from = (rank + size - 1) % size;
+  MPI_Send_init(values, kSent, MPI_INT, to, 7, MPI_COMM_WORLD, &requests[0]);
+  MPI_Recv_init(received, 5, MPI_INT, from, 7, MPI_COMM_WORLD, &requests[1]);
+  PERSISTENT(Allreduce)
+  (&rank, &sum[0], 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[2]);
+  for (int round = 0; round < kRounds; ++round) {
+    const int both = round % 2 == 0; /* the persistent collective as well */
+    int flag = 0, count = -1;
+    sum[0] = sum[1] = received[0] = -1;
+    MPI_Startall(both ? 3 : 2, requests);
+    MPI_Request now[4] = {requests[0], requests[1], MPI_REQUEST_NULL, requests[2]};
+    MPI_Iallreduce(&rank, &sum[1], 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &now[2]);
+    if (round % 4 < 2) {
+      while (!flag) MPI_Testall(both ? 4 : 3, now, &flag, found);
+    } else {
+      MPI_Waitall(both ? 4 : 3, now, found);
+    }
+    MPI_Get_count(&found[1], MPI_INT, &count);
+    EXPECT(found[1].MPI_SOURCE == from && found[1].MPI_TAG == 7 && count == kSent);
+    EXPECT(received[0] == from && now[2] == MPI_REQUEST_NULL && now[3] == requests[2]);
+    EXPECT(sum[1] == sum_over_ranks(1, 0) && (!both || sum[0] == sum[1]));
+    MPI_Barrier(MPI_COMM_WORLD);
+  }
+  for (int i = 0; i < 3; ++i) MPI_Request_free(&requests[i]);
+}
+
+static const Scenario all[] = {{"statuses", statuses}, {"order", order},
+                               {"inactive", inactive}, {"freed", freed},
+                               {"many", many},         {"misaligned", misaligned},
+                               {"blocked", blocked},   {"between", between},
+                               {"mismatch", mismatch}, {"threads", threads}};
 
 int main(int argc, char** argv) {
   start_scenarios(&argc, &argv);
