@@ -75,6 +75,31 @@ def test_persistent_requests_end_in_any_order():
     run(persistent_in_any_order)
 
 
+def persistent_after_a_wrong_call():
+    from unisono import mpi as MPI
+    comm = MPI.COMM_WORLD
+    total, ones = numpy.zeros(1), numpy.ones(1)
+    requests = [comm.Allreduce_init(ones, total) for _ in range(2)]
+    requests[0].Start()
+    requests[0].Wait()
+    before = comm.unisono
+    with pytest.raises((ValueError, MPI.Exception)):
+        comm.Allreduce(ones, numpy.ones(8)[::2] if comm.rank == 1 else total)
+    totals = []
+    for _ in range(2):
+        total[0] = 0
+        requests[0].Start()
+        requests[0].Wait()
+        totals.append(total[0])
+    for request in requests:  # one of the communicator now, one of the failed communicator
+        request.Free()
+    return totals, comm.unisono is before, comm.allreduce(1)
+
+
+def test_persistent_requests_start_again_after_a_wrong_call():
+    assert run(persistent_after_a_wrong_call) == [([3.0, 3.0], False, 3)] * RANKS
+
+
 def derived():
     from unisono import mpi as MPI
     comm = MPI.COMM_WORLD

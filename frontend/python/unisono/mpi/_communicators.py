@@ -139,8 +139,11 @@ class _Base:
     def _plan(self, prepare: Callable[..., Call], *arguments: Any) -> Prequest:
         def plan(comm: _native.Communicator) -> Prequest:
             call = prepare(comm, *arguments)
-            made = getattr(comm, call.name + "_plan")(*call.arguments)
-            return Prequest(made, call.pack, call.unpack, self._note)
+
+            def make(comm: _native.Communicator) -> _native.Plan:
+                made: _native.Plan = getattr(comm, call.name + "_plan")(*call.arguments)
+                return made
+            return Prequest(make, comm, self._with, call.pack, call.unpack, self._note)
         return self._with(plan)
 
 

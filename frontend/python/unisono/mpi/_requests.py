@@ -207,12 +207,19 @@ class Request:
 
 
 class Prequest(Request):
-    """A prepared collective, for any number of starts."""
+    """A prepared collective, for any number of starts. Where an error has made the communicator
+    anew, the next start prepares it again, on all ranks."""
 
-    def __init__(self, plan: _native.Plan, pack: Sequence[Hook], unpack: Sequence[Hook],
+    def __init__(self, make: Callable[[_native.Communicator], _native.Plan],
+                 comm: _native.Communicator,
+                 run_with: Callable[[Callable[[_native.Communicator], None]], None],
+                 pack: Sequence[Hook], unpack: Sequence[Hook],
                  note: Callable[[native.Error], None]) -> None:
         super().__init__(None, unpack, note)
-        self._plan: Optional[_native.Plan] = plan
+        self._make: Optional[Callable[[_native.Communicator], _native.Plan]] = make
+        self._comm = comm  # of the plan
+        self._run_with = run_with  # a call on what is the communicator now
+        self._plan: Optional[_native.Plan] = make(comm)
         self._pack = pack
         self._is_started = False
 
@@ -221,9 +228,17 @@ class Prequest(Request):
             raise Exception(ERR_REQUEST, "the request has been freed")
         if self._is_started:
             raise Exception(ERR_REQUEST, "the request is active; wait for it first")
+        self._run_with(self._start_on)
+
+    def _start_on(self, comm: _native.Communicator) -> None:
+        assert self._plan is not None and self._make is not None
         for pack in self._pack:
             pack()
-        self._run(self._plan.start)
+        if self._comm is not comm:
+            self._plan.close()
+            self._plan = self._make(comm)
+            self._comm = comm
+        self._plan.start()
         self._is_started = True
 
     def Wait(self, status: Optional[Status] = None) -> bool:
@@ -244,6 +259,7 @@ class Prequest(Request):
             plan, self._plan = self._plan, None
             self._run(plan.close)
             self._pack = self._unpack = ()  # they have the buffers
+            self._make = None  # as well
 
     def Cancel(self) -> None:
         raise Exception(ERR_REQUEST, "a persistent collective cannot be cancelled")
