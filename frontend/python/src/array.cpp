@@ -3,6 +3,7 @@
 
 #include <nanobind/stl/string.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <utility>
 
@@ -68,17 +69,30 @@ Element element_of_code(char code, std::int64_t bytes) {
 }
 
 // A structure of a value and an index, as "T{d:value:i:index:4x}": the codes without names, byte
-// order and padding are two.
+// order and padding are two. More bytes before the index than its alignment needs are refused.
 Element pair_of(const char* format, std::int64_t bytes) {
   std::string codes;
+  long padding = 0;  // before the code at hand
   for (const char* at = format; *at != 0; ++at) {
+    long repeats = 1;
+    if (*at >= '0' && *at <= '9') {
+      char* end = nullptr;
+      repeats = std::strtol(at, &end, 10);
+      at = end;
+      if (*at != 'x' && repeats != 1) return {};
+    }
     if (*at == ':') {
       at = std::strchr(at + 1, ':');
       if (at == nullptr) return {};
-    } else if (*at == '>' || *at == '!') {
+    } else if (*at == '>' || *at == '!' || *at == 0) {
       return {};
-    } else if (std::strchr("@=<^x0123456789", *at) == nullptr) {
+    } else if (*at == 'x') {
+      padding += repeats;
+    } else if (std::strchr("@=<^", *at) == nullptr) {
+      const bool is_index_of_short = codes == "h";
+      if (*at != '}' && padding > (is_index_of_short ? 2 : 0)) return {};
       codes += *at;
+      padding = 0;
     }
   }
   constexpr std::pair<const char*, unisono_type_t> kPairs[] = {
@@ -168,6 +182,7 @@ void Array::take(nb::handle object, Use use, const char* name) {
   } else if (PyObject_CheckBuffer(object.ptr()) != 0) {
     learn_ndarrays();
     if (!take_buffer(object, use)) take_converted(object, use);
+    is_number_ = is_of_numpy_ = use == Use::input && is_numpy_scalar(object);
   } else if (nb::hasattr(object, "__dlpack__")) {
     take_dlpack(object, use);
   } else if (use == Use::input && PyNumber_Check(object.ptr()) != 0) {
@@ -250,6 +265,10 @@ void Array::take_converted(nb::handle object, Use use) {
 }
 
 void Array::take_dlpack(nb::handle object, Use use) {
+  // PyTorch would lend memory whose numbers have another sign than those of the tensor.
+  if (nb::hasattr(object, "is_neg") && nb::cast<bool>(object.attr("is_neg")())) {
+    throw BadArgument(std::string(name_) + " has the negative bit; pass its resolve_neg()");
+  }
   tensor_ = std::make_unique<DlTensor>(object, name_);
   if (!tensor_->is_contiguous()) not_contiguous(name_);
   if (use == Use::output && tensor_->is_read_only()) read_only(name_);

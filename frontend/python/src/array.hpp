@@ -47,8 +47,9 @@ class Array {
   const char* name() const { return name_; }
   // Only tensors by DLPack say so: buffers that are written are asked for as such.
   bool is_read_only() const { return tensor_ != nullptr && tensor_->is_read_only(); }
-  // Whether the caller passed a number.
+  // Whether the caller passed a number, of Python or of NumPy.
   bool is_number() const { return is_number_; }
+  bool is_of_numpy() const { return is_of_numpy_; }
   // While the arguments are looked at: an array may get another shape later.
   std::vector<std::int64_t> shape() const;
   // The element's type, as messages name it.
@@ -74,7 +75,7 @@ class Array {
   std::int64_t item_bytes_ = 1;
   Element element_;
   const char* name_ = "";
-  bool is_number_ = false;
+  bool is_number_ = false, is_of_numpy_ = false;
 };
 
 }  // namespace unisono::python

@@ -91,6 +91,8 @@ int Call::plan(unisono_plan_t* plan) const {
 nb::object result_of(Call& call) {
   if (call.send.is_number() && !call.result.is_none() && nb::hasattr(call.result, "ndim") &&
       nb::cast<int>(call.result.attr("ndim")) == 0) {
+    // The scalars of NumPy keep their type.
+    if (call.send.is_of_numpy()) return call.result[nb::tuple()];
     return call.result.attr("item")();
   }
   return call.result;

@@ -16,11 +16,16 @@ namespace nb = nanobind;
 
 class UserOperator {
  public:
-  UserOperator(nb::object function, bool is_commutative)
-      : function_(std::move(function)), is_commutative_(is_commutative) {}
+  // The library has no type of truth values: an operator of these takes their bytes, and calls the
+  // function with arrays of bool.
+  UserOperator(nb::handle function, bool is_commutative, bool is_of_bools)
+      : given_(nb::borrow(function)),
+        function_(is_of_bools ? arrays_module().attr("on_bools")(function) : given_),
+        is_commutative_(is_commutative),
+        is_of_bools_(is_of_bools) {}
 
-  bool is(nb::handle function, bool is_commutative) const {
-    return function_.is(function) && is_commutative_ == is_commutative;
+  bool is(nb::handle function, bool is_commutative, bool is_of_bools) const {
+    return given_.is(function) && is_commutative_ == is_commutative && is_of_bools_ == is_of_bools;
   }
   // Takes a number of the library.
   void create() { check(unisono_op_create(&call, is_commutative_ ? 1 : 0, this, &op_)); }
@@ -49,8 +54,10 @@ class UserOperator {
     }
   }
 
-  nb::object function_;
+  nb::object given_;     // the caller's
+  nb::object function_;  // of arrays of the library's types
   bool is_commutative_;
+  bool is_of_bools_;
   unisono_op_t op_ = 0;
   nb::object error_;  // the last one that nobody has taken
   std::uint64_t errors_ = 0;
@@ -91,11 +98,12 @@ unisono_op_t of_truth_values(unisono_op_t op) {
   }
 }
 
-Operator find_function(nb::handle function, bool is_commutative) {
+Operator find_function(nb::handle function, bool is_commutative, const Element& element) {
   for (UserOperator& known : user_operators()) {
-    if (known.is(function, is_commutative)) return {known.op(), &known, known.errors()};
+    if (known.is(function, is_commutative, element.is_bool))
+      return {known.op(), &known, known.errors()};
   }
-  UserOperator& made = user_operators().emplace_back(nb::borrow(function), is_commutative);
+  UserOperator& made = user_operators().emplace_back(function, is_commutative, element.is_bool);
   try {
     made.create();
   } catch (const nb::python_error&) {
@@ -141,9 +149,9 @@ Operator find_operator(nb::handle op, const Element& element) {
     throw BadArgument("operators do not take elements of this type", BadArgument::Kind::type);
   }
   if (nb::hasattr(op, "_unisono_op")) {
-    return find_function(op.attr("function"), nb::cast<bool>(op.attr("commutative")));
+    return find_function(op.attr("function"), nb::cast<bool>(op.attr("commutative")), element);
   }
-  if (PyCallable_Check(op.ptr()) != 0) return find_function(op, true);
+  if (PyCallable_Check(op.ptr()) != 0) return find_function(op, true, element);
   throw BadArgument("op is neither a name, nor a function, nor a unisono.Op",
                     BadArgument::Kind::type);
 }

@@ -135,6 +135,16 @@ def apply(function: Callable[[Any, Any], Any], target: memoryview, left: memoryv
     numpy.copyto(numpy.frombuffer(target, dtype), result, casting="same_kind")
 
 
+def on_bools(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """The function on truth values that lie in arrays of uint8."""
+    def apply_to_bools(left: Any, right: Any) -> Any:
+        import numpy
+        result = numpy.empty(left.shape, bool)
+        numpy.copyto(result, function(left.view(bool), right.view(bool)), casting="same_kind")
+        return result
+    return apply_to_bools
+
+
 def type_number(name: Any) -> int:
     """The number of a type by its name, or by a type of NumPy."""
     text = name if isinstance(name, str) else str(getattr(name, "name", name))

@@ -346,6 +346,82 @@ def user_operators():
         return product.tolist()
 
 
+def functions_of_truth_values():
+    """One function for truth values and for bytes: it gets arrays of their type."""
+    with unisono.init() as comm:
+        seen = []
+
+        def odd(left, right):
+            seen.append(left.dtype.name)
+            return ~(left ^ right) if left.dtype == bool else left + right
+
+        flags = numpy.array([comm.rank == 0, True])
+        alike = comm.allreduce(flags, op=odd)
+        total = comm.allreduce(numpy.ones(2, "u1"), op=odd)
+        both = comm.allreduce(numpy.ones(1, bool), op=lambda left, right: left + right)
+        return alike.tolist(), total.tolist(), both.view("u1").tolist(), set(seen)
+
+
+def test_functions_get_truth_values():
+    results = unisono.spawn(functions_of_truth_values, ranks=2)
+    assert [result[:3] for result in results] == [([False, True], [2, 2], [1])] * 2
+    assert set.union(*(seen for *_, seen in results)) == {"bool", "uint8"}
+
+
+def scalars():
+    with unisono.init() as comm:
+        found = []
+        for number in (numpy.float64(1.5), numpy.float32(1.5), numpy.int32(2), numpy.bool_(True)):
+            total = comm.allreduce(number)
+            found.append((type(total) is type(number), float(total), comm.allgather(number).shape))
+        return found
+
+
+def test_scalars_of_numpy_give_scalars():
+    expected = [(True, 3.0, (2,)), (True, 3.0, (2,)), (True, 4.0, (2,)), (True, 1.0, (2,))]
+    assert unisono.spawn(scalars, ranks=2) == [expected] * 2
+
+
+def pairs_of_another_layout(value, offset, itemsize):
+    with unisono.init() as comm:
+        kind = numpy.dtype({"names": ["value", "index"], "formats": [value, "i4"],
+                            "offsets": [0, offset], "itemsize": itemsize})
+        pair = numpy.ones(1, kind)
+        with pytest.raises(unisono.DatatypeError, match="no operator by name"):
+            comm.dup().allreduce(pair, op="maxloc")
+        return comm.allgather(pair)["index"].reshape(-1).tolist()
+
+
+@pytest.mark.parametrize("layout", [("f8", 12, 16), ("f4", 8, 12), ("i2", 2, 6)])
+def test_pairs_of_another_layout_are_moved_and_not_reduced(layout):
+    assert unisono.spawn(pairs_of_another_layout, layout, ranks=1) == [[1]]
+
+
+class Negative:
+    """As a tensor of PyTorch with the negative bit, whose memory has the other sign."""
+
+    def __init__(self, array):
+        self.array = array
+        self.__dlpack_device__ = array.__dlpack_device__
+
+    def is_neg(self):
+        return True
+
+    def __dlpack__(self, **options):
+        return self.array.__dlpack__(**options)
+
+
+def negative():
+    with unisono.init() as comm:
+        with pytest.raises(unisono.ArgumentError, match="resolve_neg"):
+            comm.allreduce(Negative(numpy.ones(2)), numpy.ones(2))
+        return True
+
+
+def test_tensors_with_the_negative_bit_are_refused():
+    assert unisono.spawn(negative, ranks=1) == [True]
+
+
 def test_functions_as_operators():
     assert unisono.spawn(user_operators, ranks=4) == [[24.0, 16.0]] * 4
 

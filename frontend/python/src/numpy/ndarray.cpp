@@ -31,6 +31,7 @@ constexpr int kContiguous = 0x1, kWritable = 0x400;
 static_assert(sizeof(Py_ssize_t) == sizeof(std::int64_t));
 
 PyTypeObject* trusted = nullptr;  // ndarray, which NumPy never frees
+PyTypeObject* scalar = nullptr;   // generic, of which the types of NumPy's scalars are derived
 bool has_looked = false;
 
 struct Number {
@@ -75,6 +76,10 @@ std::int64_t NdarrayView::count() const {
 
 bool is_trusted_ndarray(nb::handle object) { return Py_TYPE(object.ptr()) == trusted; }
 
+bool is_numpy_scalar(nb::handle object) {
+  return scalar != nullptr && PyType_IsSubtype(Py_TYPE(object.ptr()), scalar) != 0;
+}
+
 NdarrayView fields_of(nb::handle ndarray) {
   const auto& fields = *reinterpret_cast<const Fields*>(ndarray.ptr());
   const char order = fields.descriptor->byte_order;
@@ -101,6 +106,7 @@ void learn_ndarrays() {
   if (numpy == nullptr || PyObject_HasAttrString(numpy, "ndarray") == 0) return;
   has_looked = true;
   try {
+    scalar = reinterpret_cast<PyTypeObject*>(nb::handle(numpy).attr("generic").ptr());
     if (!nb::cast<bool>(arrays_module().attr("has_known_fields")())) return;
   } catch (const nb::python_error&) {  // of a NumPy that lacks something: the protocol serves it
     return;
