@@ -93,7 +93,7 @@ bool is_root(const Call& call) { return call.comm.rank() == call.root; }
 
 // input and output for a send and a recv of one length; recv may be send.
 void use_same_length(Call& call, handle send, handle receive, const char* why) {
-  if (is_in_place(send) || send.is(receive)) {
+  if (is_in_place(send) || (send.is(receive) && !send.is_none())) {
     require(receive, "recv", "it holds the input of a call in place");
     take_output(call, receive);
     call.input = UNISONO_IN_PLACE;
@@ -472,7 +472,7 @@ Blocks typed_blocks(const Call& call, const Array& array, handle counts, handle 
     try {
       blocks.types.push_back(nb::cast<unisono_type_t>(number_of(type)));
     } catch (const nb::python_error& error) {
-      throw BadArgument(std::string("types: ") + error.what(), Kind::type);
+      throw BadArgument("types: " + text_of(error), Kind::type);
     }
   }
   if (blocks.types.size() != blocks.counts.size()) {

@@ -30,6 +30,11 @@ class BadArgument : public std::invalid_argument {
 [[noreturn]] void raise(int code, const std::string& message, int rank = -1);
 // Raises an exception that was kept (python_error::value()).
 [[noreturn]] void raise(const nanobind::object& exception);
+// The type and the text of an exception, without its traceback.
+std::string text_of(const nanobind::python_error& error);
+// An exception of the caller's objects, such as an OverflowError of a number, becomes the cause of
+// an ArgumentError or a DatatypeError with this text. Returns if it is to be passed on as it is.
+void raise_because_of(nanobind::python_error& error, const std::string& message, int rank);
 // Raises unisono_last_error() if the code is not UNISONO_OK.
 void check(int code);
 

@@ -48,8 +48,11 @@ void look_at_arguments(Communicator& communicator, const char* name, const Prepa
     prepare();
   } catch (const BadArgument& why) {
     communicator.refuse(name, why);
-  } catch (const nb::python_error& error) {
-    communicator.refuse_because_of(std::string(name) + ": " + error.what());
+  } catch (nb::python_error& error) {
+    const std::string what = std::string(name) + ": " + text_of(error);
+    communicator.refuse_because_of(what);
+    const int rank = communicator.rank();
+    raise_because_of(error, "rank " + std::to_string(rank) + ": " + what, rank);
     throw;
   }
 }
@@ -269,6 +272,17 @@ void refuse(Communicator& self, const std::string& why) {
   self.refuse_because_of(why);
 }
 
+// The end of a with statement. An exception of its body may leave requests open. It is what the
+// caller has to see, so the communicator then ends when nobody can wait for these any more.
+void leave(Communicator& self, nb::handle kind, nb::handle, nb::handle) {
+  try {
+    self.close();
+  } catch (nb::python_error& error) {
+    const nb::object state = nb::module_::import_("unisono._errors").attr("StateError");
+    if (kind.is_none() || !error.matches(state)) throw;
+  }
+}
+
 // unisono/_arrays.py knows NumPy's types and shapes.
 nb::object empty(nb::handle self, nb::handle shape, nb::handle dtype) {
   communicator_of(self).require_open();
@@ -332,7 +346,7 @@ void define_communicator(nb::module_& module) {
            "reason.",
            "why"_a)
       .def("__enter__", [](nb::handle self) { return nb::borrow(self); })
-      .def("__exit__", [](Communicator& self, const nb::args&) { self.close(); });
+      .def("__exit__", &leave, "kind"_a.none(), "error"_a.none(), "trace"_a.none());
   for (const char* const collective : {"split", "subgroup"}) refuse_others(type, collective);
   define_collectives(type);
 }

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Ranks that are started by a program itself, for instance from a notebook."""
 
+import contextlib
 import os
 import pickle
 import secrets
@@ -32,7 +33,8 @@ class SpawnError(RuntimeError):
 
 
 class _Outcome:
-    """What a rank sends to the parent: a result, or an exception and its text."""
+    """What a rank sends to the parent: a result, or an exception and its text. An empty text means
+    that there is none. The text is readable, also where the exception cannot be unpickled."""
 
     def __init__(self, result: Any = None, error: Optional[BaseException] = None,
                  text: str = "") -> None:
@@ -41,12 +43,14 @@ class _Outcome:
         self.text = text
 
 
-def _pickled(outcome: _Outcome) -> bytes:
+def _pickled(outcome: _Outcome) -> tuple[bytes, bytes]:
+    """Its text, and the rest."""
     try:
-        return pickle.dumps(outcome)
+        rest = pickle.dumps((outcome.result, outcome.error))
+        return outcome.text.encode("utf-8", "replace"), rest
     except Exception as error:  # of the caller's object: any kind
         text = outcome.text or f"its result cannot be pickled: {error}"
-        return pickle.dumps(_Outcome(text=text))
+        return text.encode("utf-8", "replace"), pickle.dumps((None, None))
 
 
 def _run(function: Callable[..., Any], args: Sequence[Any], connection: Connection) -> NoReturn:
@@ -58,7 +62,8 @@ def _run(function: Callable[..., Any], args: Sequence[Any], connection: Connecti
             status = 0
         except BaseException as error:  # noqa: B902 (SystemExit as well)
             outcome = _Outcome(error=error, text=traceback.format_exc())
-        connection.send_bytes(_pickled(outcome))
+        for part in _pickled(outcome):
+            connection.send_bytes(part)
         connection.close()
         _native.close_all()
         sys.stdout.flush()
@@ -128,20 +133,22 @@ def spawn(function: Callable[..., Any], args: Sequence[Any] = (), *, ranks: int)
 
 def _receive(connection: Connection) -> _Outcome:
     try:
-        outcome = pickle.loads(connection.recv_bytes())
-        assert isinstance(outcome, _Outcome)
-        return outcome
+        text = connection.recv_bytes().decode()
+        rest = connection.recv_bytes()
     except EOFError:
         return _Outcome(text="it ended without a result")
-    except Exception as error:  # of the caller's class: any kind
-        return _Outcome(text=f"its result cannot be unpickled: {error}")
+    try:
+        result, error = pickle.loads(rest)
+        return _Outcome(result, error, text)
+    except Exception as failure:  # of the caller's class: any kind
+        return _Outcome(text=text or f"its result cannot be unpickled: {failure}")
 
 
 def _results(outcomes: dict[int, _Outcome], children: dict[int, int]) -> list[Any]:
     failed = [rank for rank, outcome in outcomes.items() if outcome.text]
     if not failed:
         for rank, child in list(children.items()):
-            os.waitpid(child, 0)
+            _wait_for(child)
             del children[rank]
         return [outcomes[rank].result for rank in range(len(outcomes))]
     # In the order in which they ended, those that failed because of another rank last.
@@ -154,6 +161,13 @@ def _results(outcomes: dict[int, _Outcome], children: dict[int, int]) -> list[An
 def _end(children: dict[int, int]) -> None:
     """Of a spawn that has failed."""
     for child in children.values():
-        os.kill(child, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(child, signal.SIGKILL)
     for child in children.values():
+        _wait_for(child)
+
+
+def _wait_for(child: int) -> None:
+    # Where the program ignores SIGCHLD, the kernel takes its children away.
+    with contextlib.suppress(ChildProcessError):
         os.waitpid(child, 0)

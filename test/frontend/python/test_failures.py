@@ -23,6 +23,11 @@ def misaligned():
     return numpy.frombuffer(bytearray(40), numpy.uint8)[1:33].view("f8")
 
 
+class LendsNothing:
+    def __dlpack__(self, **options):
+        raise BufferError("not now")
+
+
 WRONG = {
     "type": (lambda c: c.allreduce(GOOD, numpy.ones(4, "f4")), unisono.DatatypeError, "float32"),
     "shape": (lambda c: c.allreduce(GOOD, numpy.ones(5)), unisono.ArgumentError, "5 elements"),
@@ -55,7 +60,12 @@ WRONG = {
     "no_color": (lambda c: c.split(), TypeError, "split: the arguments"),
     "members": (lambda c: c.subgroup([0, "1"]), TypeError, "subgroup: an entry of ranks is '1'"),
     "no_members": (lambda c: c.subgroup(7), TypeError, "int"),
-    "number": (lambda c: c.allreduce(2**70), OverflowError, "large"),
+    "number": (lambda c: c.allreduce(2**70), unisono.ArgumentError, "OverflowError: .*large"),
+    "nothing": (lambda c: c.allreduce(None), unisono.DatatypeError, "send is a .*NoneType"),
+    "lent": (lambda c: c.allreduce(LendsNothing()), unisono.ArgumentError, "BufferError: not now"),
+    "types": (lambda c: c.alltoallw(GOOD, [1, 1], [0, 8], ["foo"] * 2, GOOD.copy(), [1, 1], [0, 8],
+                                    ["float64"] * 2), unisono.DatatypeError,
+              "types: TypeError: 'foo'"),
 }
 
 
@@ -71,6 +81,7 @@ def wrong_call(name):
                 comm.allreduce(GOOD)
         if isinstance(caught.value, unisono.Error):
             assert caught.value.rank == 1
+        assert "Traceback" not in str(caught.value)
         world.barrier()
         return True
 
@@ -78,6 +89,17 @@ def wrong_call(name):
 @pytest.mark.parametrize("name", WRONG)
 def test_a_wrong_call_is_an_error_on_every_rank(name):
     assert unisono.spawn(wrong_call, (name,), ranks=2) == [True, True]
+
+
+def cause():
+    with unisono.init() as comm:
+        with pytest.raises(unisono.ArgumentError) as caught:
+            comm.allreduce(2**70)
+        return isinstance(caught.value.__cause__, OverflowError)
+
+
+def test_an_exception_of_an_argument_is_the_cause():
+    assert unisono.spawn(cause, ranks=1) == [True]
 
 
 class Unreadable:
@@ -290,6 +312,77 @@ def raising():
 
 def test_an_operator_that_raises():
     assert unisono.spawn(raising, ranks=3) == [True] * 3
+
+
+class OfTwo(Exception):
+    """Its pickle calls it with one argument, which it does not take."""
+
+    def __init__(self, what, why):
+        super().__init__(f"{what} because of {why}")
+
+
+def failing_with(rank):
+    with unisono.init() as comm:
+        if comm.rank == rank:
+            raise OfTwo("an end", "the weather")
+        comm.barrier()
+
+
+def test_spawn_tells_of_an_exception_that_cannot_be_unpickled():
+    with pytest.raises(unisono.SpawnError, match="an end because of the weather") as caught:
+        unisono.spawn(failing_with, (1,), ranks=2)
+    assert caught.value.rank == 1
+    assert caught.value.__cause__ is None
+
+
+def size_of_all():
+    with unisono.init() as comm:
+        return comm.size
+
+
+def test_spawn_where_children_are_not_waited_for():
+    """The kernel then takes the children away itself."""
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    try:
+        assert unisono.spawn(size_of_all, ranks=2) == [2, 2]
+        with pytest.raises(unisono.SpawnError, match="of this rank"):
+            unisono.spawn(failing, (1,), ranks=2)
+    finally:
+        signal.signal(signal.SIGCHLD, before)
+
+
+def raising_with_an_open_request():
+    with unisono.init() as world:
+        requests = []
+        with pytest.raises(KeyError, match="of the program"):
+            with world.dup() as comm:
+                requests.append(comm.allreduce_start(numpy.ones(2)))
+                raise KeyError("of the program")
+        with pytest.raises(unisono.StateError, match="outstanding"):
+            with comm:
+                pass
+        return requests[0].wait().tolist(), world.allreduce(1)
+
+
+def test_an_exception_with_an_open_request_is_the_programs_own():
+    assert unisono.spawn(raising_with_an_open_request, ranks=2) == [([2.0, 2.0], 2)] * 2
+
+
+def closed_with_plans():
+    with unisono.init() as world:
+        comm = world.dup()
+        plan = comm.allreduce_plan(numpy.ones(2))
+        plan.start()
+        with pytest.raises(unisono.StateError, match="outstanding"):
+            comm.close()
+        plan.wait()
+        comm.close()  # a plan that is not active does not hold it
+        plan.close()
+        return True
+
+
+def test_an_active_plan_holds_its_communicator():
+    assert unisono.spawn(closed_with_plans, ranks=2) == [True, True]
 
 
 def failing(rank):
