@@ -204,6 +204,20 @@ def test_operators():
         assert counts == [[0], [3, 6], [9, 12, 15]][rank]
 
 
+def freed_datatype(MPI):
+    pair = MPI.DOUBLE.Create_contiguous(2).Commit()
+    pair.Free()
+    assert not pair and pair == MPI.DATATYPE_NULL
+    return pair
+
+
+def freed_operator(MPI):
+    last = MPI.Op.Create(lambda left, right, _: None)
+    last.Free()
+    assert not last and last == MPI.OP_NULL
+    return last
+
+
 WRONG = {
     "root": (lambda MPI, comm: comm.Bcast(numpy.ones(2), root=9), "ERR_ROOT"),
     "negative root": (lambda MPI, comm: comm.gather(1, root=-1), "ERR_ROOT"),
@@ -223,6 +237,15 @@ WRONG = {
         numpy.ones(2), [numpy.ones(6), ["2", "2", "2"]]), TypeError),
     "recvcounts that are floats": (lambda MPI, comm: comm.Reduce_scatter(
         numpy.ones(3), numpy.ones(1), [1.0, 1.0, 1.0]), TypeError),
+    "a keyword": (lambda MPI, comm: comm.bcast(3, rooot=0), TypeError),
+    "an argument too few": (lambda MPI, comm: comm.Iallreduce(numpy.ones(2)), TypeError),
+    "arguments of a plan": (lambda MPI, comm: comm.Barrier_init(1, 2), TypeError),
+    "arguments of a Split": (lambda MPI, comm: comm.Split(colour=1), TypeError),
+    "a kind of Split": (lambda MPI, comm: comm.Split_type(77), "ERR_ARG"),
+    "a freed datatype": (lambda MPI, comm: comm.Bcast([numpy.ones(4), freed_datatype(MPI)]),
+                         "ERR_TYPE"),
+    "a freed operator": (lambda MPI, comm: comm.Allreduce(
+        numpy.ones(2), numpy.ones(2), freed_operator(MPI)), "ERR_OP"),
     "derived reduction": (lambda MPI, comm: comm.Allreduce(
         MPI.IN_PLACE, [numpy.ones(4), 1, MPI.DOUBLE.Create_contiguous(4)]), TypeError),
 }
@@ -376,6 +399,151 @@ def freed_with_requests():
 
 def test_a_communicator_is_freed_behind_its_requests():
     assert run(freed_with_requests) == [(True, False, [3.0, 3.0], [0, 1], (-32766, True))] * RANKS
+
+
+def freed_with_persistent_requests():
+    from unisono import mpi as MPI
+    comm = MPI.COMM_WORLD.Dup()
+    inner = comm.unisono
+    total = numpy.zeros(1)
+    requests = [comm.Allreduce_init(numpy.ones(1), total) for _ in range(2)]
+    requests[0].Start()
+    comm.Free()
+    assert not comm
+    with pytest.raises(MPI.Exception, match="COMM_NULL"):
+        comm.Barrier()
+    requests[0].Wait()
+    totals = [total[0]]
+    for request in requests:
+        total[0] = 0
+        request.Start()
+        request.Wait()
+        totals.append(total[0])
+    requests[0].Free()
+    before = inner.is_open
+    requests[1].Free()
+    return totals, before, inner.is_open
+
+
+def test_a_communicator_is_freed_behind_its_persistent_requests():
+    assert run(freed_with_persistent_requests) == [([3.0] * 3, True, False)] * RANKS
+
+
+def copies():
+    from unisono import mpi as MPI
+
+    class Mine(MPI.Intracomm):
+        def __init__(self, comm, word="none"):
+            self.word = word
+
+        def __new__(cls, comm=None, *_):
+            return super().__new__(cls, comm)
+
+    comm = MPI.COMM_WORLD
+    mine = Mine(comm, "a word")
+    assert (mine.allreduce(1), mine.word) == (comm.size, "a word")
+    assert mine == comm and hash(mine) == hash(comm) and mine != comm.Dup()
+    copy = mine.Dup()
+    assert type(copy) is Mine and MPI.Comm(copy).allgather(1) == [1] * comm.size
+    again = MPI.Intracomm(copy)
+    copy.Free()
+    assert not again and again == MPI.COMM_NULL == MPI.Intracomm()
+    assert MPI.Op(MPI.SUM) == MPI.SUM != MPI.MAX
+    assert MPI.Op() == MPI.OP_NULL
+    total = numpy.zeros(1, "i4")
+    kind = MPI.Datatype(MPI.INT)
+    comm.Allreduce([numpy.ones(1, "i4"), kind], total, MPI.Op(MPI.SUM))
+    assert kind == MPI.INT != MPI.LONG and total[0] == comm.size
+    return [pickle.loads(pickle.dumps(each)) == each for each in (kind, MPI.Op(MPI.SUM))]
+
+
+def test_copies_have_the_same_handle():
+    assert run(copies) == [[True, True]] * RANKS
+
+
+def truth_values():
+    from unisono import mpi as MPI
+    comm, seen = MPI.COMM_WORLD, []
+
+    def alike(left, right, datatype):
+        seen.append(datatype)
+        a, b = (numpy.frombuffer(each, datatype.tocode()) for each in (left, right))
+        b[:] = ~(a ^ b)
+    result = numpy.zeros(2, bool)
+    comm.Allreduce(numpy.array([comm.rank == 0, True]), result, MPI.Op.Create(alike))
+    return result.tolist(), all(each is MPI.C_BOOL for each in seen)
+
+
+def test_an_operator_of_the_program_on_truth_values():
+    assert run(truth_values, ranks=2) == [([False, True], True)] * 2
+
+
+def about_communicators():
+    from unisono import mpi as MPI
+    comm = MPI.COMM_WORLD
+    host = comm.Split_type(MPI.COMM_TYPE_SHARED, key=-comm.rank)
+    nothing = comm.Split_type(MPI.UNDEFINED)
+    assert nothing == MPI.COMM_NULL
+    pairs = [(comm, MPI.Intracomm(comm)), (comm, comm.Dup(MPI.INFO_NULL)), (comm, host),
+             (comm, comm.Split(comm.rank)), (MPI.COMM_SELF, comm.Split(comm.rank))]
+    names = [MPI.IDENT, MPI.CONGRUENT, MPI.SIMILAR, MPI.UNEQUAL, MPI.CONGRUENT]
+    assert [MPI.Comm.Compare(*pair) for pair in pairs] == names
+    comm.Set_errhandler(MPI.ERRORS_ARE_FATAL)
+    assert comm.Get_errhandler() is MPI.ERRORS_ARE_FATAL
+    assert comm.Get_attr(MPI.TAG_UB) > 0 and comm.Get_attr(MPI.KEYVAL_INVALID) is None
+    sizes = host.allgather(comm.rank)
+    host.Disconnect()
+    return sizes, bool(host)
+
+
+def test_hosts_and_comparisons():
+    assert run(about_communicators) == [([2, 1, 0], False)] * RANKS
+
+
+def statuses():
+    from unisono import mpi as MPI
+    comm, kept, status = MPI.COMM_WORLD, [], MPI.Status()
+    request = comm.Ibarrier()
+    while not request.Get_status(status):
+        pass
+    assert request
+    MPI.Request.Waitall([request, comm.Ibarrier()], kept)
+    assert [type(each) for each in kept] == [MPI.Status] * 2
+    while not MPI.Request.Testall([request], kept):
+        pass
+    return (len(kept), bool(request), status.Get_source(), status.Get_tag(),
+            status.Get_count(MPI.DOUBLE), status.Get_elements(MPI.DOUBLE))
+
+
+def test_statuses():
+    assert run(statuses) == [(2, False, -1, -1, 0, 0)] * RANKS
+
+
+def smaller_names():
+    from unisono import mpi as MPI
+    assert MPI.Compute_dims(12, 2) == [4, 3] and MPI.Compute_dims(12, [0, 2, 0]) == [3, 2, 2]
+    assert MPI.Compute_dims(7, 3) == [7, 1, 1]
+    with pytest.raises(MPI.Exception):
+        MPI.Compute_dims(7, [2, 0])
+    assert (MPI.VERSION, MPI.SUBVERSION) == MPI.Get_version()
+    assert len(MPI.Get_processor_name()) < MPI.MAX_PROCESSOR_NAME
+    assert MPI.Datatype.fromcode("d") == MPI.DOUBLE
+    assert MPI.Datatype.Match_size(MPI.TYPECLASS_REAL, 4).Get_size() == 4
+    spread = MPI.INT.Create_indexed([1, 1], [1, 3]).Create_resized(0, 32)
+    assert (spread.Get_extent(), spread.Get_true_extent()) == ((0, 32), (4, 12))
+    info = MPI.Info.Create({"key": "value"})
+    assert info.Get("key") == info["key"] == "value" and not MPI.INFO_NULL
+    with pytest.raises(AttributeError, match="mpi.Win is no part of unisono.mpi"):
+        MPI.Win
+    with pytest.raises(AttributeError, match="Intracomm.Send is no part.*use-from-python.md"):
+        MPI.COMM_WORLD.Send(numpy.ones(1), 0)
+    MPI.pickle.__init__(lambda value: b"!" + pickle.dumps(value),
+                        lambda data: pickle.loads(data[1:]))
+    return MPI.COMM_WORLD.allgather("text")
+
+
+def test_smaller_names():
+    assert run(smaller_names) == [["text"] * RANKS] * RANKS
 
 
 class OnADevice:

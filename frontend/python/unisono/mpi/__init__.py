@@ -14,20 +14,31 @@ two ranks, groups, topologies, windows and files are not part of it.
 import socket
 import threading
 import time
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from .. import _native
 from . import _datatypes, _errors
 from ._calls import IN_PLACE
-from ._communicators import COMM_NULL, COMM_SELF, COMM_WORLD, UNDEFINED, Comm, Intracomm
+from ._communicators import (COMM_NULL, COMM_SELF, COMM_TYPE_SHARED, COMM_WORLD, CONGRUENT, IDENT,
+                             SIMILAR, TAG_UB, UNDEFINED, UNEQUAL, WTIME_IS_GLOBAL, Comm, Intracomm)
 from ._datatypes import *  # noqa: F403 (the names of datatypes)
 from ._datatypes import _typedict  # noqa: F401 (as in mpi4py)
+from ._environment import Compute_dims, missing
 from ._errors import *  # noqa: F403 (the names of error classes)
+from ._infos import INFO_ENV, INFO_NULL, Info
 from ._messages import BOTTOM, Get_address
+from ._objects import Pickle
+from ._objects import of_job as pickle
 from ._operators import (BAND, BOR, BXOR, LAND, LOR, LXOR, MAX, MAXLOC, MIN, MINLOC, NO_OP, OP_NULL,
                          PROD, REPLACE, SUM, Op)
 from ._requests import REQUEST_NULL, Prequest, Request, Status
 
+# Of MPI's standard in which the collectives have these names.
+VERSION: Final = 4
+SUBVERSION: Final = 0
+MAX_PROCESSOR_NAME: Final = 256
+MAX_ERROR_STRING: Final = 512
+MAX_OBJECT_NAME: Final = 128
 THREAD_SINGLE: Final = 0
 THREAD_FUNNELED: Final = 1
 THREAD_SERIALIZED: Final = 2
@@ -37,7 +48,6 @@ PROC_NULL: Final = -2
 ROOT: Final = -3
 ANY_SOURCE: Final = -1
 ANY_TAG: Final = -1
-# Communicators have no attributes here.
 KEYVAL_INVALID: Final = -1
 APPNUM: Final = KEYVAL_INVALID
 
@@ -76,7 +86,7 @@ def Query_thread() -> int:
 
 def Get_version() -> tuple[int, int]:
     """The version of MPI's standard in which the collectives have these names."""
-    return 4, 0
+    return VERSION, SUBVERSION
 
 
 def Get_library_version() -> str:
@@ -101,7 +111,15 @@ def Wtick() -> float:
     return time.get_clock_info("monotonic").resolution
 
 
+if not TYPE_CHECKING:
+    def __getattr__(name):
+        raise AttributeError(missing(f"unisono.mpi.{name}"))
+
+
 __all__ = [
+    "COMM_TYPE_SHARED", "CONGRUENT", "Compute_dims", "IDENT", "INFO_ENV", "INFO_NULL", "Info",
+    "MAX_ERROR_STRING", "MAX_OBJECT_NAME", "MAX_PROCESSOR_NAME", "Pickle", "SIMILAR", "SUBVERSION",
+    "TAG_UB", "UNEQUAL", "VERSION", "WTIME_IS_GLOBAL", "pickle",
     "ANY_SOURCE", "ANY_TAG", "APPNUM", "BAND", "BOR", "BOTTOM", "BXOR", "COMM_NULL",
     "COMM_SELF", "COMM_WORLD", "Comm", "Finalize", "Get_address", "Get_library_version",
     "Get_processor_name", "Get_version", "IN_PLACE", "Init", "Init_thread", "Intracomm",

@@ -8,114 +8,65 @@ others. Then these calls are errors on the others, too, and all go on with the s
 lost rank it stays failed; Shrink() makes one of the rest.
 """
 
-import builtins
 import functools
 import os
 import sys
 from collections.abc import Sequence
-from typing import Any, Callable, Final, NoReturn, Optional, TypeVar, Union
+from typing import TYPE_CHECKING, Any, Callable, Final, NoReturn, Optional, TypeVar, Union
 
 import numpy
 
-from .. import _errors as native
 from .. import _native
-from . import _calls, _objects
+from . import _calls, _environment, _objects
 from ._calls import Call
-from ._errors import ERR_COMM, ERR_OTHER, ERR_PROC_FAILED, Exception, of_native
+from ._errors import ERR_ARG, ERR_OTHER, ERRORS_RETURN, Errhandler, Exception
+from ._handles import Handle, all_tell_others, tells_others
+from ._infos import INFO_NULL, Info
 from ._messages import BufferSpec
 from ._operators import SUM, Op
-from ._requests import ActiveRequests, Prequest, Request
+from ._requests import Prequest, Request
 
 UNDEFINED: Final = -32766
-# After these a communicator has all its members.
-_REPAIRABLE = (native.ArgumentError, native.DatatypeError, native.PeerArgumentError,
-               native.CancelledError)
+COMM_TYPE_SHARED: Final = 1
+# Results of Compare
+IDENT: Final = 0
+CONGRUENT: Final = 1
+SIMILAR: Final = 2
+UNEQUAL: Final = 3
+# Attributes
+TAG_UB: Final = 1
+WTIME_IS_GLOBAL: Final = 2
+_ATTRIBUTES: Final = {TAG_UB: 2**31 - 1, WTIME_IS_GLOBAL: False}
 
 Result = TypeVar("Result")
+Base = TypeVar("Base", bound="_Base")
+Own = TypeVar("Own", bound="Comm")
 Combine = Union[Op, Callable[[Any, Any], Any]]
 Spec = BufferSpec
 
 
 class _Base:
-    """The communicator of the package, and how calls go to it."""
+    """A handle, and how calls go to it. A copy, as Intracomm(comm), has the same one."""
 
-    def __init__(self, comm: Optional[_native.Communicator],
-                 make: Optional[Callable[[], _native.Communicator]] = None) -> None:
-        self._comm = comm
-        self._first = comm  # the world ends with this object, also if another one has replaced it
-        self._make = make
-        self._is_failed = False
-        self._why = ""  # it has failed
-        self._calls = 0  # that this rank has made, the ones that failed included
-        self._resume_at = 0  # a call of a lower number failed at another rank
-        self._rest: Optional[_native.Communicator] = None  # of those that live, if some do not
-        self._requests = ActiveRequests()
+    _handle: Handle
+
+    def __new__(cls: type[Base], comm: "Optional[_Base]" = None) -> Base:
+        made = object.__new__(cls)
+        made._handle = Handle(None) if comm is None else comm._handle
+        return made
 
     @property
     def unisono(self) -> _native.Communicator:
         """The communicator of the package unisono, for its own calls."""
-        if self._comm is None and self._make is not None:
-            self._comm = self._first = self._make()
-        if self._comm is None:
-            raise Exception(ERR_COMM, "the communicator is COMM_NULL, or has been freed")
-        return self._comm
-
-    def _note(self, error: native.Error) -> None:
-        # Of a call at the wrong time it is no news, for instance of a repair while a request waits.
-        if not isinstance(error, native.StateError):
-            self._is_failed = isinstance(error, _REPAIRABLE)
-            self._why = str(error)
+        return self._handle.comm
 
     def _with(self, function: Callable[[_native.Communicator], Result]) -> Result:
-        comm = self._ready()
-        try:
-            return function(comm)
-        except native.Error as error:
-            self._note(error)
-            raise of_native(error) from error
-        except builtins.Exception as error:
-            # The others wait for this call.
-            comm.refuse(str(error))
-            self._is_failed = True
-            self._why = str(error)
-            raise
+        return self._handle.run(function)
 
-    def _ready(self) -> _native.Communicator:
-        """The communicator for the next call of this rank."""
-        comm = self.unisono
-        call, self._calls = self._calls, self._calls + 1
-        if self._rest is not None:
-            self._refuse_rest()
-        if self._is_failed:
-            try:
-                comm = self._repair(call)
-            except native.Error as error:
-                self._note(error)
-                raise of_native(error) from error
-        if call < self._resume_at:
-            raise Exception(ERR_OTHER, "an earlier error ended this call at another rank: "
-                            + self._why)
-        return comm
-
-    def _repair(self, call: int) -> _native.Communicator:
-        """Makes the communicator anew, and finds the call with which all ranks go on."""
-        before = self.unisono
-        comm = before.shrink()
-        self._is_failed = False
-        if comm.size != before.size:
-            self._rest = comm
-            self._refuse_rest()
-        self._comm = comm
-        calls = numpy.empty(comm.size, numpy.int64)
-        comm.allgather(numpy.array([call]), calls)
-        self._resume_at = int(calls.max())
-        return comm
-
-    def _refuse_rest(self) -> NoReturn:
-        assert self._rest is not None
-        size = self.unisono.size
-        raise Exception(ERR_PROC_FAILED, f"{size - self._rest.size} of the communicator's {size} "
-                        "ranks have left or are lost; Shrink() makes one of the others")
+    def _like(self: Base, handle: Handle) -> Base:
+        made = type(self).__new__(type(self))
+        made._handle = handle
+        return made
 
     def _call(self, prepare: Callable[..., Call], *arguments: Any) -> None:
         def run(comm: _native.Communicator) -> None:
@@ -133,7 +84,7 @@ class _Base:
             for pack in call.pack:
                 pack()
             started = getattr(comm, call.name + "_start")(*call.arguments)
-            return Request(started, call.unpack, self._note, self._requests)
+            return Request(started, call.unpack, self._handle)
         return self._with(start)
 
     def _plan(self, prepare: Callable[..., Call], *arguments: Any) -> Prequest:
@@ -143,10 +94,11 @@ class _Base:
             def make(comm: _native.Communicator) -> _native.Plan:
                 made: _native.Plan = getattr(comm, call.name + "_plan")(*call.arguments)
                 return made
-            return Prequest(make, comm, self._with, call.pack, call.unpack, self._note)
+            return Prequest(make, comm, self._handle, call.pack, call.unpack)
         return self._with(plan)
 
 
+@all_tell_others
 class _Blocking(_Base):
     def Barrier(self) -> None:
         """Returns when all ranks have called it."""
@@ -218,6 +170,7 @@ class _Blocking(_Base):
         self._call(_calls.exscan, sendbuf, recvbuf, op)
 
 
+@all_tell_others
 class _NonBlocking(_Base):
     """The same collectives, started: each returns a Request."""
 
@@ -274,6 +227,7 @@ class _NonBlocking(_Base):
         return self._start(_calls.exscan, sendbuf, recvbuf, op)
 
 
+@all_tell_others
 class _Persistent(_Base):
     """The same collectives, prepared: each returns a Prequest."""
 
@@ -330,6 +284,7 @@ class _Persistent(_Base):
         return self._plan(_calls.exscan, sendbuf, recvbuf, op)
 
 
+@all_tell_others
 class _Objects(_Base):
     """Collectives on Python objects. They travel pickled.
 
@@ -372,7 +327,13 @@ class _Objects(_Base):
 class Comm(_Blocking, _NonBlocking, _Persistent, _Objects):
     """A communicator. One thread at a time uses it; threads may use different ones at once."""
 
-    name = ""
+    @property
+    def name(self) -> str:
+        return self._handle.name
+
+    @name.setter
+    def name(self, name: str) -> None:
+        self._handle.name = name
 
     @property
     def rank(self) -> int:
@@ -403,38 +364,89 @@ class Comm(_Blocking, _NonBlocking, _Persistent, _Objects):
     def Is_intra(self) -> bool:
         return True
 
-    def Dup(self) -> "Intracomm":
-        return Intracomm(self._with(lambda comm: comm.dup()))
+    @tells_others
+    def Dup(self: Own, info: Optional[Info] = None) -> Own:
+        """One with the same ranks. Nothing reads the info."""
+        return self._like(Handle(self._with(lambda comm: comm.dup()), self._handle.members))
 
-    def Clone(self) -> "Intracomm":
+    def Dup_with_info(self: Own, info: Info) -> Own:
+        return self.Dup(info)
+
+    def Clone(self: Own) -> Own:
         return self.Dup()
 
-    def Idup(self) -> tuple["Intracomm", Request]:
+    def Idup(self: Own, info: Optional[Info] = None) -> tuple[Own, Request]:
         """As Dup; the request is complete."""
-        return self.Dup(), Request()
+        return self.Dup(info), Request()
 
+    @tells_others
     def Split(self, color: int = 0, key: int = 0) -> "Comm":
         """A communicator for each color; COMM_NULL where it is UNDEFINED."""
         number = -1 if color == UNDEFINED else color
-        made = self._with(lambda comm: comm.split(number, key))
-        return COMM_NULL if made is None else Intracomm(made)
+        return self._of_some(self._with(lambda comm: comm.split(number, key)))
 
-    def Shrink(self) -> "Intracomm":
+    @tells_others
+    def Split_type(self, split_type: int, key: int = 0, info: Info = INFO_NULL) -> "Comm":
+        """For COMM_TYPE_SHARED, a communicator for the ranks of each host."""
+        def split(comm: _native.Communicator) -> Optional[_native.Communicator]:
+            if split_type not in (COMM_TYPE_SHARED, UNDEFINED):
+                raise Exception(ERR_ARG, f"split_type is {split_type}; it has to be "
+                                "COMM_TYPE_SHARED or UNDEFINED", comm.rank)
+            hosts = comm.allgather(_environment.own_host()).tolist()
+            host = hosts.index(hosts[comm.rank])
+            return comm.split(host if split_type == COMM_TYPE_SHARED else -1, key)
+        return self._of_some(self._with(split))
+
+    def _of_some(self, made: Optional[_native.Communicator]) -> "Comm":
+        """Of some ranks, which tell each other who they are."""
+        if made is None:
+            return COMM_NULL
+        own = numpy.array([_own_rank], numpy.int64)
+        handle = Handle(made)
+        handle.members = tuple(handle.run(lambda comm: comm.allgather(own)).reshape(-1).tolist())
+        return self._like(handle)
+
+    def Shrink(self) -> "Comm":
         """A communicator of the ranks that live, after an error; it ends this one."""
-        if self._rest is not None:
-            rest, self._rest = self._rest, None
-            return Intracomm(rest)
-        return Intracomm(self._with(lambda comm: comm.shrink()))
+        return self._of_some(self._handle.shrink())
+
+    @classmethod
+    def Compare(cls, comm1: "Comm", comm2: "Comm") -> int:
+        """IDENT: one communicator. CONGRUENT: the same ranks in the same order. SIMILAR: in another
+        order. Otherwise UNEQUAL."""
+        comm1.unisono, comm2.unisono  # noqa: B018 (raises for COMM_NULL)
+        first, second = comm1._handle.members, comm2._handle.members
+        if comm1._handle is comm2._handle:
+            return IDENT
+        if first == second:
+            return CONGRUENT
+        return SIMILAR if sorted(first) == sorted(second) else UNEQUAL
 
     def Free(self) -> None:
-        """Ends it; while requests of it are active, when the last of them is complete."""
-        if self._comm is None:
-            return
-        comm, self._comm, self._first = self._comm, None, None
-        try:
-            self._requests.close_after(comm)
-        except native.Error as error:
-            raise of_native(error) from error
+        """Ends it; while requests of it are active, when the last of them is complete. Persistent
+        requests can be used until they are freed, and it ends behind them."""
+        self._handle.free()
+
+    def Disconnect(self) -> None:
+        self.Free()
+
+    def Get_attr(self, keyval: int) -> Union[int, bool, None]:
+        return _ATTRIBUTES.get(keyval)
+
+    def Get_info(self) -> Info:
+        return Info.Create()
+
+    def Set_info(self, info: Info) -> None:
+        """Nothing reads it."""
+
+    def Set_errhandler(self, errhandler: Errhandler) -> None:
+        """Errors are exceptions, as by default in mpi4py, whatever is set."""
+        self._errhandler = errhandler
+
+    def Get_errhandler(self) -> Errhandler:
+        return self._errhandler
+
+    _errhandler = ERRORS_RETURN
 
     def Abort(self, errorcode: int = 0) -> NoReturn:
         """Ends this process at once; the other ranks learn it by their next call."""
@@ -444,29 +456,39 @@ class Comm(_Blocking, _NonBlocking, _Persistent, _Objects):
         os._exit(errorcode & 0xFF or ERR_OTHER)
 
     def __bool__(self) -> bool:
-        return self._comm is not None or self._make is not None
+        return bool(self._handle)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Comm):
             return NotImplemented
-        return self is other or (not self and not other)
+        return self._handle is other._handle or (not self and not other)
 
     def __hash__(self) -> int:
-        return id(self)
+        return id(self._handle)
+
+    if not TYPE_CHECKING:
+        def __getattr__(self, name):
+            raise AttributeError(_environment.missing(f"{type(self).__name__}.{name}"))
 
 
 class Intracomm(Comm):
     """A communicator of one set of ranks: all are."""
 
 
-COMM_NULL: Final = Intracomm(None)
+COMM_NULL: Final = Intracomm()
 
 
 def _of_this_rank() -> _native.Communicator:
     return _native.init_with(0, 1, lambda data: data)
 
 
-COMM_SELF: Final = Intracomm(None, _of_this_rank)
-COMM_WORLD: Final = Intracomm(_native.init())
+def _of_world() -> Intracomm:
+    comm = _native.init()
+    return COMM_NULL._like(Handle(comm, range(comm.size)))
+
+
+COMM_WORLD: Final = _of_world()
+_own_rank: Final = COMM_WORLD.rank
+COMM_SELF: Final = COMM_NULL._like(Handle(None, [_own_rank], _of_this_rank))
 COMM_SELF.name = "MPI_COMM_SELF"
 COMM_WORLD.name = "MPI_COMM_WORLD"

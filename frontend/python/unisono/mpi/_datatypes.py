@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, Optional, Union
 import numpy
 from numpy.typing import NDArray
 
-from ._errors import ERR_TYPE, Exception
+from ._errors import ERR_ARG, ERR_TYPE, Exception
 
 Places = NDArray[numpy.int64]
 Memory = NDArray[numpy.uint8]
@@ -24,12 +24,24 @@ class Datatype:
     """One element is `itemsize` bytes of `dtype` at each of `places`, bytes from its start.
 
     The next element begins `extent` bytes later; its first byte lies `lower` bytes from the start.
-    Immutable but for its name, so any thread may use it.
+    Immutable but for its name and its end, so any thread may use it. A copy, as Datatype(INT), is
+    equal.
     """
 
-    def __init__(self, name: str, dtype: Optional[numpy.dtype[Any]],
-                 places: Optional[Places] = None, lower: int = 0, extent: int = 0) -> None:
+    _is_freed = False
+
+    def __new__(cls, datatype: "Optional[Datatype]" = None) -> "Datatype":
+        made = object.__new__(cls)
+        if datatype is None:
+            made._define("DATATYPE_NULL", None)
+        else:
+            vars(made).update(vars(datatype))
+        return made
+
+    def _define(self, name: str, dtype: Optional[numpy.dtype[Any]],
+                places: Optional[Places] = None, lower: int = 0, extent: int = 0) -> None:
         self.name = name
+        self._identity = object() if dtype is not None else None  # copies have the same one
         self._dtype = dtype
         self._places = places
         self.lb = lower
@@ -53,8 +65,12 @@ class Datatype:
 
     def __reduce__(self) -> Union[str, tuple[Any, ...]]:
         """A predefined datatype is pickled by its name."""
-        is_known = globals().get(self.name) is self
-        return self.name if is_known else super().__reduce__()
+        known: object = globals().get(self.name)
+        if known is self:
+            return self.name
+        if isinstance(known, Datatype) and known == self:  # of a copy
+            return type(self), (known,)
+        return super().__reduce__()
 
     @property
     def ub(self) -> int:
@@ -77,6 +93,40 @@ class Datatype:
     def Get_extent(self) -> tuple[int, int]:
         return self.lb, self.extent
 
+    @property
+    def is_named(self) -> bool:
+        return self.is_predefined
+
+    @property
+    def true_lb(self) -> int:
+        own = self._own_places()
+        return int(own.min()) if len(own) else 0
+
+    @property
+    def true_extent(self) -> int:
+        own = self._own_places()
+        return int(own.max() - own.min()) + self.dtype.itemsize if len(own) else 0
+
+    @property
+    def true_ub(self) -> int:
+        return self.true_lb + self.true_extent
+
+    def Get_true_extent(self) -> tuple[int, int]:
+        return self.true_lb, self.true_extent
+
+    @classmethod
+    def fromcode(cls, code: str) -> "Datatype":
+        """From a letter of NumPy's types."""
+        return of_dtype(numpy.dtype(code))
+
+    @classmethod
+    def Match_size(cls, typeclass: int, size: int) -> "Datatype":
+        """Of a TYPECLASS and so many bytes."""
+        found = _BY_SIZE.get((typeclass, size))
+        if found is None:
+            raise Exception(ERR_ARG, f"no datatype of the class {typeclass} has {size} bytes")
+        return found
+
     def Get_name(self) -> str:
         return self.name
 
@@ -87,13 +137,24 @@ class Datatype:
         return self
 
     def Free(self) -> None:
-        """Frees nothing: pending calls keep what they need."""
+        """It is DATATYPE_NULL then; pending calls keep what they need."""
+        if self.is_predefined:
+            raise Exception(ERR_TYPE, f"{self.name} is predefined, or has been freed")
+        self._is_freed = True
 
     def __repr__(self) -> str:
         return f"unisono.mpi.{self.name}"
 
     def __bool__(self) -> bool:
-        return self._dtype is not None
+        return self._dtype is not None and not self._is_freed
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Datatype):
+            return NotImplemented
+        return self._identity is other._identity if self and other else bool(self) == bool(other)
+
+    def __hash__(self) -> int:
+        return hash(self._identity)
 
     # ---- derived datatypes ----------------------------------------------------------------------
 
@@ -106,7 +167,7 @@ class Datatype:
         places = (starts.reshape(-1, 1) + own.reshape(1, -1)).reshape(-1)
         lower = int(starts.min()) + self.lb if len(starts) else 0
         upper = int(starts.max()) + self.ub if len(starts) else 0
-        return Datatype("derived", self.dtype, places, lower, upper - lower)
+        return _made("derived", self.dtype, places, lower, upper - lower)
 
     def _blocks(self, lengths: Sequence[int], starts: Sequence[int]) -> "Datatype":
         if len(lengths) != len(starts):
@@ -118,7 +179,7 @@ class Datatype:
         return self._derive(numpy.concatenate(parts) if parts else numpy.zeros(0, numpy.int64))
 
     def Dup(self) -> "Datatype":
-        return Datatype(self.name, self.dtype, self._places, self.lb, self.extent)
+        return _made(self.name, self.dtype, self._own_places(), self.lb, self.extent)
 
     def Create_contiguous(self, count: int) -> "Datatype":
         return self._blocks([count], [0])
@@ -170,10 +231,10 @@ class Datatype:
         places = numpy.concatenate([part._own_places() for part in parts])
         lower = min(part.lb for part in parts)
         extent = max(part.ub for part in parts) - lower
-        return Datatype("derived", datatypes[0].dtype, places, lower, extent)
+        return _made("derived", datatypes[0].dtype, places, lower, extent)
 
     def Create_resized(self, lb: int, extent: int) -> "Datatype":
-        return Datatype("derived", self.dtype, self._own_places(), lb, extent)
+        return _made("derived", self.dtype, self._own_places(), lb, extent)
 
     # ---- packing --------------------------------------------------------------------------------
 
@@ -208,15 +269,22 @@ class Datatype:
         memory[self._indexes(begin, count)] = packed
 
 
+def _made(name: str, dtype: Optional[numpy.dtype[Any]], places: Optional[Places] = None,
+          lower: int = 0, extent: int = 0) -> Datatype:
+    made = Datatype()
+    made._define(name, dtype, places, lower, extent)
+    return made
+
+
 def _of(name: str, char: str) -> Datatype:
-    return Datatype(name, numpy.dtype(char))
+    return _made(name, numpy.dtype(char))
 
 
 def _pair(name: str, value: str) -> Datatype:
-    return Datatype(name, numpy.dtype([("value", value), ("index", "i4")], align=True))
+    return _made(name, numpy.dtype([("value", value), ("index", "i4")], align=True))
 
 
-DATATYPE_NULL: Final = Datatype("DATATYPE_NULL", None)
+DATATYPE_NULL: Final = Datatype()
 # No element of the library has more than 64 bits, so these do not exist here.
 LONG_DOUBLE: Final = DATATYPE_NULL
 C_LONG_DOUBLE_COMPLEX: Final = DATATYPE_NULL
@@ -285,17 +353,29 @@ _typedict: Final = {each.dtype.char: each for each in (
     UNSIGNED_LONG, UNSIGNED_LONG_LONG, FLOAT, DOUBLE, C_FLOAT_COMPLEX, C_DOUBLE_COMPLEX, REAL2)}
 
 
+TYPECLASS_REAL: Final = 1
+TYPECLASS_INTEGER: Final = 2
+TYPECLASS_COMPLEX: Final = 3
+_BY_SIZE: Final = {
+    (TYPECLASS_INTEGER, 1): INTEGER1, (TYPECLASS_INTEGER, 2): INTEGER2,
+    (TYPECLASS_INTEGER, 4): INTEGER4, (TYPECLASS_INTEGER, 8): INTEGER8,
+    (TYPECLASS_REAL, 2): REAL2, (TYPECLASS_REAL, 4): REAL4, (TYPECLASS_REAL, 8): REAL8,
+    (TYPECLASS_COMPLEX, 8): COMPLEX8, (TYPECLASS_COMPLEX, 16): COMPLEX16}
+
+
 def of_dtype(dtype: numpy.dtype[Any]) -> Datatype:
     """The datatype of an array's elements. Raises ValueError for Python's objects."""
     if dtype.hasobject:
         raise ValueError("message: the array holds Python objects; use a method of lower case")
     found = _typedict.get(dtype.char) if dtype.isnative else None
-    return found or Datatype(str(dtype), dtype)
+    return found or _made(str(dtype), dtype)
 
 
 def of_argument(argument: Union[Datatype, str]) -> Datatype:
     """The datatype that a buffer specification names, also by a letter such as "d"."""
     if isinstance(argument, Datatype):
+        if argument._is_freed:
+            raise Exception(ERR_TYPE, f"the datatype {argument.name} has been freed")
         if argument.is_predefined:
             argument.dtype  # noqa: B018 (raises for DATATYPE_NULL)
         return argument
@@ -314,5 +394,6 @@ __all__ = [
     "INT32_T", "INT64_T", "UINT8_T", "UINT16_T", "UINT32_T", "UINT64_T", "AINT", "OFFSET",
     "COUNT", "INTEGER", "INTEGER1", "INTEGER2", "INTEGER4", "INTEGER8", "REAL", "REAL4", "REAL8",
     "DOUBLE_PRECISION", "COMPLEX", "COMPLEX8", "COMPLEX16", "DOUBLE_COMPLEX", "SHORT_INT",
+    "TYPECLASS_COMPLEX", "TYPECLASS_INTEGER", "TYPECLASS_REAL",
     "INT_INT", "TWOINT", "LONG_INT", "FLOAT_INT", "DOUBLE_INT", "Datatype",
 ]

@@ -103,6 +103,28 @@ class Exception(RuntimeError):  # noqa: A001 (the name is mpi4py's)
         return self.Get_error_string()
 
 
+class Errhandler:
+    """What a program wants of an error. Here each error is an exception."""
+
+    def __init__(self, name: str = "ERRHANDLER_NULL") -> None:
+        self._name = name
+
+    def Free(self) -> None:
+        """Frees nothing."""
+
+    def __bool__(self) -> bool:
+        return self._name != "ERRHANDLER_NULL"
+
+    def __repr__(self) -> str:
+        return f"unisono.mpi.{self._name}"
+
+
+ERRHANDLER_NULL: Final = Errhandler()
+ERRORS_RETURN: Final = Errhandler("ERRORS_RETURN")
+ERRORS_ABORT: Final = Errhandler("ERRORS_ABORT")
+ERRORS_ARE_FATAL: Final = Errhandler("ERRORS_ARE_FATAL")
+
+
 def of_native(error: native.Error) -> Exception:
     return Exception(_CLASSES.get(type(error), ERR_UNKNOWN), str(error), error.rank)
 
@@ -111,5 +133,6 @@ __all__ = [
     "SUCCESS", "ERR_BUFFER", "ERR_COUNT", "ERR_TYPE", "ERR_COMM", "ERR_RANK", "ERR_ROOT",
     "ERR_GROUP", "ERR_OP", "ERR_ARG", "ERR_UNKNOWN", "ERR_TRUNCATE", "ERR_OTHER", "ERR_INTERN",
     "ERR_PENDING", "ERR_REQUEST", "ERR_NO_MEM", "ERR_UNSUPPORTED_OPERATION", "ERR_PROC_FAILED",
-    "ERR_REVOKED", "Exception", "Get_error_class", "Get_error_string",
+    "ERR_REVOKED", "ERRHANDLER_NULL", "ERRORS_ABORT", "ERRORS_ARE_FATAL", "ERRORS_RETURN",
+    "Errhandler", "Exception", "Get_error_class", "Get_error_string",
 ]

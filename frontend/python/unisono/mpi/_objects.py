@@ -7,7 +7,7 @@ they may run code.
 
 import pickle
 from collections.abc import Iterator, Sequence
-from typing import Any, Optional
+from typing import Any, Callable, Optional
 
 import numpy
 
@@ -20,8 +20,32 @@ _HEAD = 256
 _LENGTH = 8
 
 
+class Pickle:
+    """How objects become bytes. A program may call __init__ of `unisono.mpi.pickle` again, with
+    functions of another package, at all ranks."""
+
+    def __init__(self, dumps: Optional[Callable[..., bytes]] = None,
+                 loads: Optional[Callable[[Any], Any]] = None,
+                 protocol: Optional[int] = None) -> None:
+        is_own = dumps is None
+        self._dumps = pickle.dumps if dumps is None else dumps
+        self._loads = pickle.loads if loads is None else loads
+        self.PROTOCOL = pickle.HIGHEST_PROTOCOL if is_own and protocol is None else protocol
+
+    def dumps(self, obj: Any) -> bytes:
+        if self.PROTOCOL is None:
+            return self._dumps(obj)
+        return self._dumps(obj, self.PROTOCOL)
+
+    def loads(self, data: Any) -> Any:
+        return self._loads(data)
+
+
+of_job = Pickle()
+
+
 def _pickled(value: Any) -> bytes:
-    return pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
+    return of_job.dumps(value)
 
 
 def _bytes(data: bytes) -> Any:
@@ -31,7 +55,7 @@ def _bytes(data: bytes) -> Any:
 def _split(data: Any, lengths: Sequence[int]) -> Iterator[Any]:
     begin = 0
     for length in lengths:
-        yield pickle.loads(data[begin:begin + length])
+        yield of_job.loads(data[begin:begin + length])
         begin += length
 
 
@@ -46,7 +70,7 @@ def bcast(comm: _native.Communicator, value: Any, root: int) -> Any:
         comm.broadcast(head, root)
         if len(data) > len(first):
             comm.broadcast(_bytes(data[len(first):]), root)
-        return pickle.loads(data)
+        return of_job.loads(data)
     comm.broadcast(head, root)
     length = int.from_bytes(head[:_LENGTH], "little")
     received = head[_LENGTH:_LENGTH + length]
@@ -54,7 +78,7 @@ def bcast(comm: _native.Communicator, value: Any, root: int) -> Any:
         rest = bytearray(length - len(received))
         comm.broadcast(rest, root)
         received += rest
-    return pickle.loads(received)
+    return of_job.loads(received)
 
 
 def gather(comm: _native.Communicator, value: Any, root: int) -> Optional[list[Any]]:
@@ -77,13 +101,13 @@ def scatter(comm: _native.Communicator, values: Optional[Sequence[Any]], root: i
         comm.scatter(None, length, root)
         received = bytearray(int(length[0]))
         comm.scatterv(None, received, None, None, root)
-        return pickle.loads(received)
+        return of_job.loads(received)
     parts = [_pickled(value) for value in _for_each_rank(comm, values)]
     counts = [len(part) for part in parts]
     comm.scatter(numpy.array(counts, numpy.int64), length, root)
     received = bytearray(counts[root])
     comm.scatterv(_bytes(b"".join(parts)), received, counts, None, root)
-    return pickle.loads(received)
+    return of_job.loads(received)
 
 
 def allgather(comm: _native.Communicator, value: Any) -> list[Any]:

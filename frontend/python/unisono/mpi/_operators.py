@@ -21,12 +21,21 @@ BufferFunction = Callable[[Any, Any, Optional[Datatype]], Any]
 
 
 class Op:
-    """An operator. Call it to combine two objects."""
+    """An operator. Call it to combine two objects. A copy, as Op(SUM), is equal."""
 
-    def __init__(self, name: str, native: Union[str, NativeOp, None],
-                 of_objects: Optional[Callable[[Any, Any], Any]], is_commutative: bool = True,
-                 is_predefined: bool = True) -> None:
+    def __new__(cls, op: "Optional[Op]" = None) -> "Op":
+        made = object.__new__(cls)
+        if op is None:
+            made._define("OP_NULL", None, None)
+        else:
+            vars(made).update(vars(op))
+        return made
+
+    def _define(self, name: str, native: Union[str, NativeOp, None],
+                of_objects: Optional[Callable[[Any, Any], Any]], is_commutative: bool = True,
+                is_predefined: bool = True) -> None:
         self.name = name
+        self._identity = object() if native is not None else None  # copies have the same one
         self._native = native
         self._of_objects = of_objects
         self.is_commutative = is_commutative
@@ -50,7 +59,9 @@ class Op:
         def of_objects(left: Any, right: Any) -> Any:
             return function(left, right, None)
 
-        return cls("created", NativeOp(native, commutative=commute), of_objects, commute, False)
+        made = cls()
+        made._define("created", NativeOp(native, commutative=commute), of_objects, commute, False)
+        return made
 
     def Reduce_local(self, inbuf: Any, inoutbuf: Any) -> None:
         """inoutbuf = inbuf op inoutbuf, element by element, at this rank alone."""
@@ -69,7 +80,10 @@ class Op:
             raise Exception(ERR_OP, f"{self.name} has no local form")
 
     def Free(self) -> None:
-        """Frees nothing."""
+        """It is OP_NULL then; pending calls keep what they need."""
+        if self.is_predefined:
+            raise Exception(ERR_OP, f"{self.name} is predefined, or has been freed")
+        self._define("OP_NULL", None, None)
 
     def Is_commutative(self) -> bool:
         return self.is_commutative
@@ -88,10 +102,19 @@ class Op:
 
     def __reduce__(self) -> Union[str, tuple[Any, ...]]:
         """A predefined operator is pickled by its name."""
-        return self.name if self.is_predefined else super().__reduce__()
+        if not self.is_predefined:
+            return super().__reduce__()
+        known = globals()[self.name]
+        return self.name if known is self else (type(self), (known,))
 
     def __bool__(self) -> bool:
         return self._native is not None
+
+    def __eq__(self, other: object) -> bool:
+        return self._identity is other._identity if isinstance(other, Op) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._identity)
 
     def __repr__(self) -> str:
         return f"unisono.mpi.{self.name}"
@@ -130,18 +153,25 @@ def _first(left: Any, right: Any) -> Any:
     return left
 
 
-OP_NULL: Final = Op("OP_NULL", None, None)
-SUM: Final = Op("SUM", "sum", operator.add)
-PROD: Final = Op("PROD", "prod", operator.mul)
-MAX: Final = Op("MAX", "max", _larger)
-MIN: Final = Op("MIN", "min", _smaller)
-LAND: Final = Op("LAND", "logical_and", lambda left, right: bool(left) and bool(right))
-LOR: Final = Op("LOR", "logical_or", lambda left, right: bool(left) or bool(right))
-LXOR: Final = Op("LXOR", "logical_xor", lambda left, right: bool(left) != bool(right))
-BAND: Final = Op("BAND", "bitwise_and", operator.and_)
-BOR: Final = Op("BOR", "bitwise_or", operator.or_)
-BXOR: Final = Op("BXOR", "bitwise_xor", operator.xor)
-MAXLOC: Final = Op("MAXLOC", "maxloc", _place_of(operator.gt))
-MINLOC: Final = Op("MINLOC", "minloc", _place_of(operator.lt))
-REPLACE: Final = Op("REPLACE", NativeOp(_second, commutative=False), _second, False)
-NO_OP: Final = Op("NO_OP", NativeOp(_first, commutative=False), _first, False)
+def _made(name: str, native: Union[str, NativeOp],
+          of_objects: Callable[[Any, Any], Any], is_commutative: bool = True) -> Op:
+    made = Op()
+    made._define(name, native, of_objects, is_commutative)
+    return made
+
+
+OP_NULL: Final = Op()
+SUM: Final = _made("SUM", "sum", operator.add)
+PROD: Final = _made("PROD", "prod", operator.mul)
+MAX: Final = _made("MAX", "max", _larger)
+MIN: Final = _made("MIN", "min", _smaller)
+LAND: Final = _made("LAND", "logical_and", lambda left, right: bool(left) and bool(right))
+LOR: Final = _made("LOR", "logical_or", lambda left, right: bool(left) or bool(right))
+LXOR: Final = _made("LXOR", "logical_xor", lambda left, right: bool(left) != bool(right))
+BAND: Final = _made("BAND", "bitwise_and", operator.and_)
+BOR: Final = _made("BOR", "bitwise_or", operator.or_)
+BXOR: Final = _made("BXOR", "bitwise_xor", operator.xor)
+MAXLOC: Final = _made("MAXLOC", "maxloc", _place_of(operator.gt))
+MINLOC: Final = _made("MINLOC", "minloc", _place_of(operator.lt))
+REPLACE: Final = _made("REPLACE", NativeOp(_second, commutative=False), _second, False)
+NO_OP: Final = _made("NO_OP", NativeOp(_first, commutative=False), _first, False)

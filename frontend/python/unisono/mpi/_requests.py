@@ -7,7 +7,9 @@ from typing import Any, Callable, Optional
 
 from .. import _errors as native
 from .. import _native
+from ._datatypes import BYTE, Datatype
 from ._errors import ERR_REQUEST, Exception, of_native
+from ._handles import Handle
 from ._messages import Hook
 
 _PAUSE = 0.00005
@@ -18,37 +20,43 @@ class Status:
     """What MPI says of a completed operation; of a collective, nothing but its error."""
 
     def __init__(self) -> None:
+        self._clear()
+
+    def _clear(self) -> None:
         self.error = 0
         self.source = -1
         self.tag = -1
         self.cancelled = False
 
+    def Get_source(self) -> int:
+        return self.source
+
+    def Get_tag(self) -> int:
+        return self.tag
+
     def Get_error(self) -> int:
         return self.error
+
+    def Get_count(self, datatype: Datatype = BYTE) -> int:
+        return 0
+
+    def Get_elements(self, datatype: Datatype) -> int:
+        return 0
 
     def Is_cancelled(self) -> bool:
         return self.cancelled
 
 
-class ActiveRequests:
-    """How many requests of a communicator are active, and what ends it behind the last of them."""
+Statuses = Optional[list[Status]]
 
-    def __init__(self) -> None:
-        self._count = 0
-        self._comm: Optional[_native.Communicator] = None
 
-    def begin(self) -> None:
-        self._count += 1
-
-    def end(self) -> None:
-        self._count -= 1
-        if self._count == 0 and self._comm is not None:
-            self.close_after(self._comm)
-
-    def close_after(self, comm: _native.Communicator) -> None:
-        self._comm = comm if self._count else None
-        if not self._count:
-            comm.close()
+def _fill(statuses: Statuses, count: int) -> None:
+    """A list gets as many as there are operations, as mpi4py has it."""
+    if statuses is None:
+        return
+    statuses += [Status() for _ in range(len(statuses), count)]
+    for status in statuses[:count]:
+        status._clear()
 
 
 class Request:
@@ -58,14 +66,13 @@ class Request:
     """
 
     def __init__(self, active: Optional[_native.Request] = None, unpack: Sequence[Hook] = (),
-                 note: Optional[Callable[[native.Error], None]] = None,
-                 others: Optional[ActiveRequests] = None) -> None:
+                 handle: Optional[Handle] = None) -> None:
         self._active = active
         self._unpack = unpack
-        self._note = note  # tells the communicator of an error
-        self._others = others  # and the communicator's other ones
-        if others is not None:
-            others.begin()
+        self._handle = handle  # hears of an error
+        self._needs = handle  # does not end before this request
+        if handle is not None:
+            handle.begin_request()
 
     def Wait(self, status: Optional[Status] = None) -> bool:
         if self._active is not None:
@@ -75,6 +82,8 @@ class Request:
                 self._leave()
             self._finish()
             self._unpack = ()  # it has the buffers
+        if status is not None:
+            status._clear()
         return True
 
     def _take(self) -> _native.Request:
@@ -83,14 +92,22 @@ class Request:
         return active
 
     def _leave(self) -> None:
-        if self._others is not None:
-            others, self._others = self._others, None
-            others.end()
+        if self._needs is not None:
+            needs, self._needs = self._needs, None
+            needs.end_request()
 
     def Test(self, status: Optional[Status] = None) -> bool:
         if self._active is not None and not self._run(self._active.done):
             return False
         return self.Wait(status)
+
+    def Get_status(self, status: Optional[Status] = None) -> bool:
+        """Whether it is complete; unlike Test, the request stays as it is."""
+        if self._active is not None and not self._run(self._active.done):
+            return False
+        if status is not None:
+            status._clear()
+        return True
 
     def _finish(self) -> None:
         for unpack in self._unpack:
@@ -100,8 +117,8 @@ class Request:
         try:
             return function()
         except native.Error as error:
-            if self._note is not None:
-                self._note(error)
+            if self._handle is not None:
+                self._handle.note(error)
             raise of_native(error) from error
 
     def wait(self, status: Optional[Status] = None) -> None:
@@ -134,14 +151,16 @@ class Request:
 
     @classmethod
     def Waitall(cls, requests: Sequence["Request"],
-                statuses: Optional[Sequence[Status]] = None) -> bool:
+                statuses: Statuses = None) -> bool:
         for request in requests:
             request.Wait()
+        _fill(statuses, len(requests))
         return True
 
     @classmethod
     def Testall(cls, requests: Sequence["Request"],
-                statuses: Optional[Sequence[Status]] = None) -> bool:
+                statuses: Statuses = None) -> bool:
+        _fill(statuses, len(requests))
         return all([request.Test() for request in requests])
 
     @classmethod
@@ -151,23 +170,27 @@ class Request:
         (UNDEFINED, True) if none is active."""
         active = [i for i, request in enumerate(requests) if request._is_active()]
         for i in active:
-            if requests[i].Test():
+            if requests[i].Test(status):
                 return i, True
         return _UNDEFINED, not active
 
     @classmethod
     def Testsome(cls, requests: Sequence["Request"],
-                 statuses: Optional[Sequence[Status]] = None) -> Optional[list[int]]:
+                 statuses: Statuses = None) -> Optional[list[int]]:
         """The indexes of those that are complete; None if no request is active."""
         active = [i for i, request in enumerate(requests) if request._is_active()]
-        return [i for i in active if requests[i].Test()] if active else None
+        if not active:
+            return None
+        done = [i for i in active if requests[i].Test()]
+        _fill(statuses, len(done))
+        return done
 
     @classmethod
     def Waitsome(cls, requests: Sequence["Request"],
-                 statuses: Optional[Sequence[Status]] = None) -> Optional[list[int]]:
+                 statuses: Statuses = None) -> Optional[list[int]]:
         """As Testsome, when at least one is complete."""
         while True:
-            done = cls.Testsome(requests)
+            done = cls.Testsome(requests, statuses)
             if done is None or done:
                 return done
             time.sleep(_PAUSE)
@@ -178,7 +201,7 @@ class Request:
         waiting = [i for i, request in enumerate(requests) if request._is_active()]
         while waiting:
             for i in waiting:
-                if requests[i].Test():
+                if requests[i].Test(status):
                     return i
             time.sleep(_PAUSE)
         return _UNDEFINED
@@ -186,23 +209,23 @@ class Request:
     @classmethod
     def waitany(cls, requests: Sequence["Request"],
                 status: Optional[Status] = None) -> tuple[int, None]:
-        return cls.Waitany(requests), None
+        return cls.Waitany(requests, status), None
 
     @classmethod
     def testany(cls, requests: Sequence["Request"],
                 status: Optional[Status] = None) -> tuple[int, bool, None]:
-        return (*cls.Testany(requests), None)
+        return (*cls.Testany(requests, status), None)
 
     @classmethod
     def testall(cls, requests: Sequence["Request"],
-                statuses: Optional[Sequence[Status]] = None) -> tuple[bool, Optional[list[None]]]:
-        is_done = cls.Testall(requests)
+                statuses: Statuses = None) -> tuple[bool, Optional[list[None]]]:
+        is_done = cls.Testall(requests, statuses)
         return is_done, [None] * len(requests) if is_done else None
 
     @classmethod
     def waitall(cls, requests: Sequence["Request"],
-                statuses: Optional[Sequence[Status]] = None) -> list[None]:
-        cls.Waitall(requests)
+                statuses: Statuses = None) -> list[None]:
+        cls.Waitall(requests, statuses)
         return [None] * len(requests)
 
 
@@ -211,24 +234,22 @@ class Prequest(Request):
     anew, the next start prepares it again, on all ranks."""
 
     def __init__(self, make: Callable[[_native.Communicator], _native.Plan],
-                 comm: _native.Communicator,
-                 run_with: Callable[[Callable[[_native.Communicator], None]], None],
-                 pack: Sequence[Hook], unpack: Sequence[Hook],
-                 note: Callable[[native.Error], None]) -> None:
-        super().__init__(None, unpack, note)
+                 comm: _native.Communicator, handle: Handle,
+                 pack: Sequence[Hook], unpack: Sequence[Hook]) -> None:
         self._make: Optional[Callable[[_native.Communicator], _native.Plan]] = make
         self._comm = comm  # of the plan
-        self._run_with = run_with  # a call on what is the communicator now
         self._plan: Optional[_native.Plan] = make(comm)
         self._pack = pack
         self._is_started = False
+        super().__init__(None, unpack, handle)
 
     def Start(self) -> None:
         if self._plan is None:
             raise Exception(ERR_REQUEST, "the request has been freed")
         if self._is_started:
             raise Exception(ERR_REQUEST, "the request is active; wait for it first")
-        self._run_with(self._start_on)
+        assert self._handle is not None
+        self._handle.start(self._start_on)
 
     def _start_on(self, comm: _native.Communicator) -> None:
         assert self._plan is not None and self._make is not None
@@ -246,6 +267,8 @@ class Prequest(Request):
             self._is_started = False
             self._run(self._plan.wait)
             self._finish()
+        if status is not None:
+            status._clear()
         return True
 
     def Test(self, status: Optional[Status] = None) -> bool:
@@ -254,10 +277,21 @@ class Prequest(Request):
             return False
         return self.Wait(status)
 
+    def Get_status(self, status: Optional[Status] = None) -> bool:
+        is_active = self._plan is not None and self._is_started
+        if is_active and not self._run(self._plan.done):  # type: ignore[union-attr]
+            return False
+        if status is not None:
+            status._clear()
+        return True
+
     def Free(self) -> None:
         if self._plan is not None:
             plan, self._plan = self._plan, None
-            self._run(plan.close)
+            try:
+                self._run(plan.close)
+            finally:
+                self._leave()
             self._pack = self._unpack = ()  # they have the buffers
             self._make = None  # as well
 
