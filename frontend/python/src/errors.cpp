@@ -22,7 +22,9 @@ std::string text_of(const nb::python_error& error) {
   if (!said.is_valid()) {
     PyErr_Clear();
   } else if (nb::len(said) > 0) {
-    text += ": " + nb::cast<std::string>(said);
+    // Half of a surrogate pair is in no text of C.
+    const nb::bytes known(said.attr("encode")("utf-8", "backslashreplace"));
+    text += ": " + std::string(known.c_str(), known.size());
   }
   return text;
 }

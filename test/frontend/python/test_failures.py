@@ -24,8 +24,11 @@ def misaligned():
 
 
 class LendsNothing:
+    def __init__(self, why="not now"):
+        self.why = why
+
     def __dlpack__(self, **options):
-        raise BufferError("not now")
+        raise BufferError(self.why)
 
 
 WRONG = {
@@ -63,6 +66,8 @@ WRONG = {
     "number": (lambda c: c.allreduce(2**70), unisono.ArgumentError, "OverflowError: .*large"),
     "nothing": (lambda c: c.allreduce(None), unisono.DatatypeError, "send is a .*NoneType"),
     "lent": (lambda c: c.allreduce(LendsNothing()), unisono.ArgumentError, "BufferError: not now"),
+    "half a pair": (lambda c: c.allreduce(LendsNothing("\udc80")), unisono.ArgumentError,
+                    r"BufferError: \\udc80"),
     "types": (lambda c: c.alltoallw(GOOD, [1, 1], [0, 8], ["foo"] * 2, GOOD.copy(), [1, 1], [0, 8],
                                     ["float64"] * 2), unisono.DatatypeError,
               "types: TypeError: 'foo'"),

@@ -204,6 +204,11 @@ def test_operators():
         assert counts == [[0], [3, 6], [9, 12, 15]][rank]
 
 
+class Unpicklable:
+    def __reduce__(self):
+        raise LookupError("\udc80")
+
+
 def freed_datatype(MPI):
     pair = MPI.DOUBLE.Create_contiguous(2).Commit()
     pair.Free()
@@ -237,6 +242,7 @@ WRONG = {
         numpy.ones(2), [numpy.ones(6), ["2", "2", "2"]]), TypeError),
     "recvcounts that are floats": (lambda MPI, comm: comm.Reduce_scatter(
         numpy.ones(3), numpy.ones(1), [1.0, 1.0, 1.0]), TypeError),
+    "half a surrogate pair": (lambda MPI, comm: comm.allgather(Unpicklable()), LookupError),
     "a keyword": (lambda MPI, comm: comm.bcast(3, rooot=0), TypeError),
     "an argument too few": (lambda MPI, comm: comm.Iallreduce(numpy.ones(2)), TypeError),
     "arguments of a plan": (lambda MPI, comm: comm.Barrier_init(1, 2), TypeError),

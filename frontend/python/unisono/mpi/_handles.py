@@ -25,6 +25,14 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 Class = TypeVar("Class", bound=type)
 
 
+def _text_of(error: builtins.Exception) -> str:
+    """What an exception says, as the library takes it; or its type, where it cannot say it."""
+    try:
+        return str(error).encode("utf-8", "backslashreplace").decode()
+    except builtins.Exception:
+        return type(error).__name__
+
+
 class Handle:
     def __init__(self, comm: Optional[_native.Communicator], members: Sequence[int] = (),
                  make: Optional[Callable[[], _native.Communicator]] = None) -> None:
@@ -86,9 +94,9 @@ class Handle:
             raise of_native(error) from error
         except builtins.Exception as error:
             # The others wait for this call.
-            comm.refuse(str(error))
+            self._why = _text_of(error)
+            comm.refuse(self._why)
             self._is_failed = True
-            self._why = str(error)
             raise
 
     def _ready(self, comm: _native.Communicator) -> _native.Communicator:
