@@ -76,7 +76,7 @@ class _Base:
             getattr(comm, call.name)(*call.arguments)
             for unpack in call.unpack:
                 unpack()
-        self._with(run)
+        self._handle.run(run)
 
     def _start(self, prepare: Callable[..., Call], *arguments: Any) -> Request:
         def start(comm: _native.Communicator) -> Request:
@@ -85,7 +85,7 @@ class _Base:
                 pack()
             started = getattr(comm, call.name + "_start")(*call.arguments)
             return Request(started, call.unpack, self._handle)
-        return self._with(start)
+        return self._handle.run(start)
 
     def _plan(self, prepare: Callable[..., Call], *arguments: Any) -> Prequest:
         def plan(comm: _native.Communicator) -> Prequest:
@@ -95,7 +95,7 @@ class _Base:
                 made: _native.Plan = getattr(comm, call.name + "_plan")(*call.arguments)
                 return made
             return Prequest(make, comm, self._handle, call.pack, call.unpack)
-        return self._with(plan)
+        return self._handle.run(plan)
 
 
 @all_tell_others

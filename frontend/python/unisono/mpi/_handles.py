@@ -78,7 +78,10 @@ class Handle:
 
     def run(self, function: Callable[[_native.Communicator], Result]) -> Result:
         """A call of this rank, on what is the communicator now."""
-        return self._run(function, self.comm)
+        comm = self._comm
+        if comm is None or self._is_freed:
+            comm = self.comm
+        return self._run(function, comm)
 
     def start(self, function: Callable[[_native.Communicator], Result]) -> Result:
         """The same for a persistent request, which may outlive Free."""
@@ -86,7 +89,10 @@ class Handle:
 
     def _run(self, function: Callable[[_native.Communicator], Result],
              comm: _native.Communicator) -> Result:
-        comm = self._ready(comm)
+        call = self._calls
+        self._calls = call + 1
+        if self._is_failed or self._rest is not None or call < self._resume_at:
+            comm = self._ready(comm, call)
         try:
             return function(comm)
         except native.Error as error:
@@ -99,9 +105,8 @@ class Handle:
             self._is_failed = True
             raise
 
-    def _ready(self, comm: _native.Communicator) -> _native.Communicator:
-        """The communicator for the next call of this rank."""
-        call, self._calls = self._calls, self._calls + 1
+    def _ready(self, comm: _native.Communicator, call: int) -> _native.Communicator:
+        """The communicator for a call after an error."""
         if self._rest is not None:
             self._refuse_rest()
         if self._is_failed:
