@@ -295,6 +295,12 @@ Counts elements_of_rows(const Peers& peers, const Tensor& tensor, const Counts& 
   return scaled(rows, length == 0 ? 0 : tensor.numel() / length);
 }
 
+bool overlap(const Flat& a, const Flat& b) {
+  const auto* const first = static_cast<const char*>(a.data());
+  const auto* const second = static_cast<const char*>(b.data());
+  return first < second + b.bytes() && second < first + a.bytes();
+}
+
 int exchange(const Peers& peers, const Flat& to, const Flat& from, const Counts& output_counts,
              const Counts& input_counts) {
   const std::int64_t units = from.element().units;
@@ -310,7 +316,8 @@ int all_to_all(const Peers& peers, const Tensor& output, const Tensor& input,
   require_type(input, output);
   const Counts give = elements_of_rows(peers, input, input_rows, "the input");
   const Counts take = elements_of_rows(peers, output, output_rows, "the output");
-  const Flat from = Flat::input(input), to = Flat::output(output);
+  const Flat to = Flat::output(output);
+  Flat from = Flat::input(input);
   if (output_rows.empty() && input_rows.empty()) {
     require_numel(output, input.numel(), "the output");
     const bool is_same = from.data() == to.data() && from.numel() > 0;
@@ -318,6 +325,7 @@ int all_to_all(const Peers& peers, const Tensor& output, const Tensor& input,
                                    from.count() / peers.size, from.element().type, peers.comm),
                   to);
   }
+  if (overlap(from, to)) from = Flat::input(from.tensor().clone());
   return finish(exchange(peers, to, from, take, give), to);
 }
 

@@ -164,6 +164,19 @@ def test_a_result_may_be_a_part_of_the_input(tmp_path, monkeypatch, kind):
     assert run(part_of_input, tmp_path, 3) == [[0.0, 3.0], [6.0, 9.0], [12.0, 15.0]]
 
 
+def in_place_with_splits():
+    rank = dist.get_rank()
+    tensor, splits = torch.arange(3.0) + 10 * rank, [1, 2] if rank == 0 else [2, 1]
+    dist.all_to_all_single(tensor, tensor, splits, splits)
+    return tensor.tolist()
+
+
+@pytest.mark.parametrize("kind", ["compiled", "python"])
+def test_an_exchange_in_place_with_split_sizes(tmp_path, monkeypatch, kind):
+    monkeypatch.setenv("TORCH_UNISONO", kind)
+    assert run(in_place_with_splits, tmp_path, 2) == [[0.0, 10.0, 11.0], [1.0, 2.0, 12.0]]
+
+
 def forked():
     """In a child: no call, and an end without a wait for the parent's threads."""
     group, peer = dist.new_group(), 1 - dist.get_rank()
