@@ -80,10 +80,12 @@ Backend::WorkPtr Backend::reduce(Tensors& tensors, const c10d::ReduceOptions& op
 
 Backend::WorkPtr Backend::allgather(std::vector<Tensors>& outputs, Tensors& inputs,
                                     const c10d::AllgatherOptions& options) {
-  return submit(OpType::ALLGATHER, "unisono:all_gather", options, flattened(outputs),
-                [outputs = flattened(outputs), input = only(inputs)](const Peers& peers) {
-                  return all_gather(peers, outputs, input);
-                });
+  return submit(
+      OpType::ALLGATHER, "unisono:all_gather", options, flattened(outputs),
+      [outputs = flattened(outputs), input = only(inputs)](const Peers& peers) {
+        return all_gather(peers, outputs, input);
+      },
+      inputs);
 }
 
 // One list of outputs for each input.
@@ -106,7 +108,8 @@ Backend::WorkPtr Backend::allgather_coalesced(std::vector<Tensors>& outputs, Ten
 Backend::WorkPtr Backend::all_gather_single(Tensor& output, Tensor& input,
                                             const c10d::AllgatherOptions& options) {
   return submit(OpType::_ALLGATHER_BASE, "unisono:all_gather_single", options, {output},
-                [output, input](const Peers& peers) { return all_gather(peers, output, input); });
+                [output, input](const Peers& peers) { return all_gather(peers, output, input); },
+                {input});
 }
 
 Backend::WorkPtr Backend::all_gather_single_coalesced(Tensors& outputs, Tensors& inputs,
@@ -144,11 +147,13 @@ Backend::WorkPtr Backend::gather_single(Tensor& output, Tensor& input,
 
 Backend::WorkPtr Backend::scatter(Tensors& outputs, std::vector<Tensors>& inputs,
                                   const c10d::ScatterOptions& options) {
-  return submit(OpType::SCATTER, "unisono:scatter", options, outputs,
-                [output = only(outputs), inputs = flattened(inputs),
-                 root = static_cast<int>(options.rootRank)](const Peers& peers) {
-                  return pytorch::scatter(peers, output, inputs, root);
-                });
+  return submit(
+      OpType::SCATTER, "unisono:scatter", options, outputs,
+      [output = only(outputs), inputs = flattened(inputs),
+       root = static_cast<int>(options.rootRank)](const Peers& peers) {
+        return pytorch::scatter(peers, output, inputs, root);
+      },
+      flattened(inputs));
 }
 
 Backend::WorkPtr Backend::reduce_scatter(Tensors& outputs, std::vector<Tensors>& inputs,
@@ -156,7 +161,8 @@ Backend::WorkPtr Backend::reduce_scatter(Tensors& outputs, std::vector<Tensors>&
   return submit(
       OpType::REDUCE_SCATTER, "unisono:reduce_scatter", options, outputs,
       [output = only(outputs), inputs = flattened(inputs), op = options.reduceOp](
-          const Peers& peers) { return pytorch::reduce_scatter(peers, output, inputs, op); });
+          const Peers& peers) { return pytorch::reduce_scatter(peers, output, inputs, op); },
+      flattened(inputs));
 }
 
 Backend::WorkPtr Backend::reduce_scatter_single(Tensor& output, Tensor& input,
@@ -164,7 +170,8 @@ Backend::WorkPtr Backend::reduce_scatter_single(Tensor& output, Tensor& input,
   return submit(OpType::_REDUCE_SCATTER_BASE, "unisono:reduce_scatter_single", options, {output},
                 [output, input, op = options.reduceOp](const Peers& peers) {
                   return pytorch::reduce_scatter(peers, output, input, op);
-                });
+                },
+                {input});
 }
 
 Backend::WorkPtr Backend::reduce_scatter_single_coalesced(
@@ -185,14 +192,15 @@ Backend::WorkPtr Backend::all_to_all_single(Tensor& output, Tensor& input, Count
   return submit(OpType::ALLTOALL_BASE, "unisono:all_to_all_single", options, {output},
                 [output, input, output_rows, input_rows](const Peers& peers) {
                   return all_to_all(peers, output, input, output_rows, input_rows);
-                });
+                },
+                {input});
 }
 
 Backend::WorkPtr Backend::alltoall(Tensors& outputs, Tensors& inputs,
                                    const c10d::AllToAllOptions& options) {
   return submit(
       OpType::ALLTOALL, "unisono:all_to_all", options, outputs,
-      [outputs, inputs](const Peers& peers) { return all_to_all(peers, outputs, inputs); });
+      [outputs, inputs](const Peers& peers) { return all_to_all(peers, outputs, inputs); }, inputs);
 }
 
 Backend::WorkPtr Backend::barrier(const c10d::BarrierOptions& options) {

@@ -55,25 +55,35 @@ class Channel::Turn {
   Receipts& ended_;
 };
 
-Channel::Channel(c10::intrusive_ptr<c10d::Store> store, int source, int target, int rank)
-    : store_(std::move(store)), source_(source), target_(target), rank_(rank) {
-  const std::string ranks = " (the message's rank 0 is rank " + std::to_string(source) +
-                            " of the group, its rank 1 is rank " + std::to_string(target) + ")";
-  send_name_ = "unisono:send" + ranks;
-  receive_name_ = "unisono:recv" + ranks;
-}
+Channel::Channel(StoreConnection& store, Group& whole, int source, int target, int rank)
+    : store_(store),
+      whole_(whole),
+      source_(source),
+      target_(target),
+      rank_(rank),
+      send_name_("unisono:send from rank " + std::to_string(source) + " to rank " +
+                 std::to_string(target)),
+      receive_name_("unisono:recv of rank " + std::to_string(target) + " from rank " +
+                    std::to_string(source)) {}
 
 std::string Channel::name() const {
   return std::to_string(source_) + "-to-" + std::to_string(target_);
 }
 
-// A store's connection serves one thread at a time, and this one waits.
+c10::intrusive_ptr<c10d::Store> Channel::connected() {
+  return store_.get([&] {
+    TORCH_CHECK_WITH(DistBackendError, !group_.is_aborted(), message(),
+                     ": the group has been aborted");
+  });
+}
+
 void Channel::open(Milliseconds timeout) {
   if (is_open_) return;
   // A rank that leaves takes no messages any more, but those that it has sent are still to come.
-  std::vector<int> members;
-  if (rank_ == source_) members = {source_, target_};
-  group_.start(store_->clone(), name(), rank_ == source_ ? 0 : 1, 2, timeout, std::move(members));
+  MessagePeer other{message(), peer(), rank_ == source_,
+                    [this] { return whole_.why_lost(peer()); }};
+  group_.start(connected(), name(), rank_ == source_ ? 0 : 1, 2, timeout, std::move(other),
+               {source_, target_});
   is_open_ = true;
 }
 
@@ -86,7 +96,9 @@ c10::intrusive_ptr<c10d::Work> Channel::send(const Tensor& tensor, int tag, Mill
   Tensor values = values_of(tensor, &Flat::input, "unisono:send").tensor();
   const bool is_buffered = static_cast<std::int64_t>(values.nbytes()) <= kBufferedBytes;
   if (is_buffered && values.is_same(tensor)) values = values.clone();
-  auto work = c10::make_intrusive<QueuedWork>(rank_, c10d::OpType::SEND, Tensors{tensor});
+  const char* const title = "unisono:send";
+  auto work = c10::make_intrusive<QueuedWork>(rank_, c10d::OpType::SEND, Tensors{tensor},
+                                              is_buffered ? nullptr : title, Tensors{tensor});
   queue_.push(work, [this, values, tag, timeout, is_buffered] {
     try {
       open(timeout);
@@ -103,7 +115,8 @@ c10::intrusive_ptr<c10d::Work> Channel::send(const Tensor& tensor, int tag, Mill
     }
   });
   if (!is_buffered) return work;
-  auto sent = c10::make_intrusive<QueuedWork>(rank_, c10d::OpType::SEND, Tensors{tensor});
+  auto sent = c10::make_intrusive<QueuedWork>(rank_, c10d::OpType::SEND, Tensors{tensor}, title,
+                                              Tensors{tensor});
   sent->complete(nullptr);
   return sent;
 }
@@ -112,7 +125,8 @@ c10::intrusive_ptr<c10d::Work> Channel::receive(const Tensor& tensor, int tag,
                                                 Milliseconds timeout) {
   own_process_.require("unisono:recv");
   const at::AutoDispatchBelowADInplaceOrView guard;
-  auto work = c10::make_intrusive<QueuedWork>(rank_, c10d::OpType::RECV, Tensors{tensor});
+  auto work = c10::make_intrusive<QueuedWork>(rank_, c10d::OpType::RECV, Tensors{tensor},
+                                              "unisono:recv", Tensors{tensor});
   work->set_source(source_);
   auto receipt = std::make_shared<Receipt>(
       Receipt{values_of(tensor, &Flat::output, "unisono:recv"), tag, CallerStream({tensor}), work});
@@ -261,12 +275,12 @@ bool Channel::take_early(Receipt& receipt) {
   return true;
 }
 
-bool Channel::take(Receipt& receipt, Milliseconds timeout, c10d::Store& store, Receipts& ended) {
+bool Channel::take(Receipt& receipt, Milliseconds timeout, Receipts& ended) {
   const Turn turn(*this, std::unique_lock(receiving_, std::try_to_lock), ended);
   if (take_early(receipt)) return true;
   if (!turn.is_own()) return false;
   // A sender opens its end before its first message.
-  if (!is_open_ && !StoreExchange::has_begun(store, name(), 0)) return false;
+  if (!is_open_ && !StoreExchange::has_begun(*connected(), name(), 0)) return false;
   open(timeout);
   bool has = false;
   group_.run(receive_name_.c_str(), timeout, [&](unisono_comm_t comm) {
@@ -295,7 +309,7 @@ Channel& Channels::between(int source, int target) {
   const std::lock_guard lock(mutex_);
   std::unique_ptr<Channel>& found = all_[{source, target}];
   if (!found) {
-    found = std::make_unique<Channel>(store_, source, target, rank_);
+    found = std::make_unique<Channel>(store_, group_, source, target, rank_);
     if (is_closing_) found->stop_accepting();
     if (is_ending_) found->abort();
   }
@@ -309,19 +323,13 @@ constexpr std::chrono::microseconds kFirstPause{20}, kLongestPause{2000};
 
 }  // namespace
 
-// A connection of its own, as another thread may wait in the group's.
-c10d::Store& Channels::probed_store() {
-  if (!probed_store_) probed_store_ = store_->clone();
-  return *probed_store_;
-}
-
 // With looking_. Takes a message for it if one is there. An error ends it.
 std::exception_ptr Channels::try_to_take(const AnyReceipt& any, Channel::Receipts& ended) {
   Receipt& receipt = *any.receipt;
   try {
     for (int source = 0; source < size_; ++source) {
       if (source == rank_) continue;
-      if (!between(source, rank_).take(receipt, any.timeout, probed_store(), ended)) continue;
+      if (!between(source, rank_).take(receipt, any.timeout, ended)) continue;
       receipt.work->set_source(source);
       return nullptr;
     }
@@ -373,7 +381,8 @@ void Channels::serve_any(const Receipt& receipt) {
 c10::intrusive_ptr<c10d::Work> Channels::receive_any(const Tensor& tensor, int tag,
                                                      Milliseconds timeout) {
   const at::AutoDispatchBelowADInplaceOrView guard;
-  auto work = c10::make_intrusive<QueuedWork>(rank_, c10d::OpType::RECVANYSOURCE, Tensors{tensor});
+  auto work = c10::make_intrusive<QueuedWork>(rank_, c10d::OpType::RECVANYSOURCE, Tensors{tensor},
+                                              "unisono:recvAnySource", Tensors{tensor});
   auto receipt = std::make_shared<Receipt>(
       Receipt{values_of(tensor, &Flat::output, "unisono:recv"), tag, CallerStream({tensor}), work});
   any_.push(nullptr, [this, receipt] { serve_any(*receipt); });

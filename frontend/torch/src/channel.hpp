@@ -20,6 +20,7 @@
 #include "collectives.hpp"
 #include "group.hpp"
 #include "own_process.hpp"
+#include "store/store_connection.hpp"
 #include "tensors.hpp"
 #include "work.hpp"
 
@@ -46,7 +47,8 @@ class Channel {
   // sockets. Ranks may so send to each other before they receive.
   static constexpr std::int64_t kBufferedBytes = 64 * 1024;
 
-  Channel(c10::intrusive_ptr<c10d::Store> store, int source, int target, int rank);
+  // Both outlive it. `whole` is the group of all ranks, which knows the lost ones.
+  Channel(StoreConnection& store, Group& whole, int source, int target, int rank);
   ~Channel() { abort(); }
   Channel(const Channel&) = delete;
   Channel& operator=(const Channel&) = delete;
@@ -54,10 +56,9 @@ class Channel {
   c10::intrusive_ptr<c10d::Work> send(const Tensor& tensor, int tag, Milliseconds timeout);
   c10::intrusive_ptr<c10d::Work> receive(const Tensor& tensor, int tag, Milliseconds timeout);
   using Receipts = std::vector<std::shared_ptr<Receipt>>;
-  // Takes a message if one is there; does not wait for one. True: `receipt` has ended. `store`
-  // tells whether the sender has come. Other receives that have ended are added to `ended`, for the
-  // caller to tell.
-  bool take(Receipt& receipt, Milliseconds timeout, c10d::Store& store, Receipts& ended);
+  // Takes a message if one is there; does not wait for one. True: `receipt` has ended. Other
+  // receives that have ended are added to `ended`, for the caller to tell.
+  bool take(Receipt& receipt, Milliseconds timeout, Receipts& ended);
   void abort() { group_.abort(); }
   // Later messages fail.
   void stop_accepting() { group_.stop_accepting(); }
@@ -79,6 +80,9 @@ class Channel {
   class Turn;
 
   void open(Milliseconds timeout);
+  c10::intrusive_ptr<c10d::Store> connected();
+  const std::string& message() const { return rank_ == source_ ? send_name_ : receive_name_; }
+  int peer() const { return rank_ == source_ ? target_ : source_; }
   std::string name() const;
   void serve(const std::shared_ptr<Receipt>& receipt, Milliseconds timeout);
   void serve(const std::shared_ptr<Receipt>& receipt, Milliseconds timeout, Receipts& ended);
@@ -92,11 +96,11 @@ class Channel {
   static void settle(Receipt& receipt);
 
   OwnProcess own_process_;
-  c10::intrusive_ptr<c10d::Store> store_;
+  StoreConnection& store_;
+  Group& whole_;
   int source_, target_, rank_;
-  // Of operations, for messages, which have the ranks of the channel's own job.
-  std::string send_name_, receive_name_;
-  std::mutex receiving_;  // in a Turn; for the next four and all Receipts
+  std::string send_name_, receive_name_;  // of operations, for errors
+  std::mutex receiving_;                  // in a Turn; for the next four and all Receipts
   bool is_open_ = false;
   Header header_;
   unisono_request_t header_request_ = nullptr;  // receives the next header meanwhile
@@ -114,8 +118,9 @@ class Channels {
  public:
   using Milliseconds = Channel::Milliseconds;
 
-  Channels(c10::intrusive_ptr<c10d::Store> store, int rank, int size)
-      : store_(std::move(store)), rank_(rank), size_(size) {}
+  // These outlive it.
+  Channels(StoreConnection& store, Group& group, int rank, int size)
+      : store_(store), group_(group), rank_(rank), size_(size) {}
 
   // This rank is one of the two ends. Throws ValueError.
   Channel& between(int source, int target);
@@ -137,15 +142,14 @@ class Channels {
   void serve_any(const Receipt& receipt);
   Channel::Receipts look_for_any();
   std::exception_ptr try_to_take(const AnyReceipt& any, Channel::Receipts& ended);
-  c10d::Store& probed_store();
 
-  c10::intrusive_ptr<c10d::Store> store_;
+  StoreConnection& store_;
+  Group& group_;
   int rank_, size_;
   std::atomic<bool> is_ending_ = false;
-  std::mutex looking_;                            // for the next one, and all receipts of waiting_
-  c10::intrusive_ptr<c10d::Store> probed_store_;  // see probed_store()
-  std::mutex posting_;                            // for the next one
-  std::vector<AnyReceipt> waiting_;               // in the order of the calls
+  std::mutex looking_;               // for all receipts of waiting_
+  std::mutex posting_;               // for the next one
+  std::vector<AnyReceipt> waiting_;  // in the order of the calls
   mutable std::mutex mutex_;
   bool is_closing_ = false;  // this one and the next: under mutex_
   std::map<std::pair<int, int>, std::unique_ptr<Channel>> all_;

@@ -5,12 +5,33 @@
 #include <utility>
 
 #include "signals.hpp"
-#include "store/store_exchange.hpp"
 
 namespace unisono::pytorch {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+// Replaces the numbers after "rank ".
+std::string renumbered(const std::string& text, const std::vector<int>& ranks) {
+  const std::string word = "rank ";
+  std::string result;
+  std::size_t begin = 0;
+  for (;;) {
+    const std::size_t found = text.find(word, begin);
+    if (found == std::string::npos) break;
+    const std::size_t number = found + word.size();
+    std::size_t end = number;
+    while (end < text.size() && is_digit(text[end])) ++end;
+    result += text.substr(begin, number - begin);
+    const std::size_t digits = end - number;
+    const auto rank = static_cast<std::size_t>(digits == 1 ? text[number] - '0' : -1);
+    result += rank < ranks.size() ? std::to_string(ranks[rank]) : text.substr(number, digits);
+    begin = end;
+  }
+  return result + text.substr(begin);
+}
 
 }  // namespace
 
@@ -20,13 +41,15 @@ Group::Group(const c10::intrusive_ptr<c10d::Store>& store, const std::string& na
 }
 
 void Group::start(const c10::intrusive_ptr<c10d::Store>& store, const std::string& name, int rank,
-                  int size, Milliseconds timeout, std::vector<int> members) {
+                  int size, Milliseconds timeout, std::optional<MessagePeer> peer,
+                  std::vector<int> ranks) {
   TORCH_CHECK_WITH(DistBackendError, !is_closing_, "unisono: the group has been shut down");
-  StoreExchange exchange(store, name, rank, size, timeout, is_aborted_, std::move(members));
+  StoreExchange exchange(store, name, rank, size, timeout, is_aborted_, std::move(peer));
   const unisono_comm_t comm = exchange.init();
   const std::lock_guard lock(mutex_);
   comm_ = comm;
-  rank_ = rank;
+  rank_ = ranks.empty() ? rank : ranks[static_cast<std::size_t>(rank)];
+  ranks_ = std::move(ranks);
   unisono_set_interrupt(comm_, &asks_to_stop, this);
 }
 
@@ -45,15 +68,34 @@ void Group::refuse(const char* name, const char* why) {
 
 void Group::raise(const char* name, Milliseconds timeout) {
   if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
-  std::string text = std::string(name) + ": " + unisono_last_error();
+  std::string text = std::string(name) + ": " + last_error();
   if (is_late_) {
     text = std::string(name) + ": rank " + std::to_string(rank_) + " timed out at its timeout of " +
-           std::to_string(timeout.count()) +
-           " ms, and the group has ended: " + unisono_last_error();
+           std::to_string(timeout.count()) + " ms, and the group has ended: " + last_error();
   } else if (is_aborted_) {
     text = std::string(name) + ": the group has been aborted";
   }
   C10_THROW_ERROR(DistBackendError, text);
+}
+
+std::string Group::last_error() const {
+  const std::string text = unisono_last_error();
+  return ranks_.empty() ? text : renumbered(text, ranks_);
+}
+
+// A query takes no part of other ranks, and does not fail the communicator.
+std::string Group::why_lost(int rank) {
+  if (!own_process_.is_here() || is_aborted_) return {};
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock.owns_lock() || comm_ == nullptr) return {};
+  deadline_ = Clock::time_point::max();
+  int is_true = 0;
+  if (unisono_query(comm_, UNISONO_GREATER_EQUAL, 0, &is_true) != UNISONO_ERROR_RANK_LOST)
+    return {};
+  const std::string text = unisono_last_error();
+  const std::size_t found = text.find(": query: rank " + std::to_string(rank) + " ");
+  if (found == std::string::npos) return {};
+  return text.substr(text.find("rank ", found));
 }
 
 // A call in progress on another thread sees the flag, and is cancelled. Otherwise the other ranks

@@ -10,12 +10,14 @@
 #include <chrono>
 #include <exception>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 #include <vector>
 
 #include "errors.hpp"
 #include "own_process.hpp"
+#include "store/store_exchange.hpp"
 
 namespace unisono::pytorch {
 
@@ -32,9 +34,10 @@ class Group {
   Group(const Group&) = delete;
   Group& operator=(const Group&) = delete;
 
-  // `members`: as StoreExchange has it.
+  // `peer`: as StoreExchange has it. `ranks`: the numbers by which messages name the ranks.
   void start(const c10::intrusive_ptr<c10d::Store>& store, const std::string& name, int rank,
-             int size, Milliseconds timeout, std::vector<int> members = {});
+             int size, Milliseconds timeout, std::optional<MessagePeer> peer = {},
+             std::vector<int> ranks = {});
   // Runs the call and throws its error. `call(comm)` makes the library's calls for one operation
   // and returns their code; it may throw BadArgument. `name` is that of the operation, for
   // messages.
@@ -64,6 +67,10 @@ class Group {
   bool is_aborted() const { return is_aborted_; }
   // Later calls fail; one in progress goes on.
   void stop_accepting() { is_closing_ = true; }
+  // How the rank was lost, by what the library knows now. Empty: it is not lost, or cannot be asked
+  // for because a call is in progress. Of several lost ranks the library names the first. Any
+  // thread.
+  std::string why_lost(int rank);
   // Of any thread.
   bool is_in_call() const { return !std::unique_lock(mutex_, std::try_to_lock).owns_lock(); }
   // As long as this object lives.
@@ -76,12 +83,14 @@ class Group {
   void begin(const char* name, Milliseconds timeout);
   void refuse(const char* name, const char* why);
   [[noreturn]] void raise(const char* name, Milliseconds timeout);
+  std::string last_error() const;
 
   OwnProcess own_process_;
   mutable std::mutex mutex_;
   std::mutex ending_;  // by allocate() and close(): a call in progress has the other one
   unisono_comm_t comm_ = nullptr;
-  int rank_ = 0;
+  int rank_ = 0;            // by which messages name it
+  std::vector<int> ranks_;  // by which messages name the ranks; empty: as the library does
   std::atomic<bool> is_aborted_ = false;
   std::atomic<bool> is_closing_ = false;
   // Of the call in progress; used by the thread that runs it.

@@ -30,8 +30,9 @@ GroupBackend::GroupBackend(const StorePtr& store, int rank, int size, Millisecon
       store_(open_session(store, rank, size, timeout)),
       options_(c10::make_intrusive<Options>("unisono", timeout)),
       group_(store_, "group", rank, size, timeout),
+      connection_(store_),
       allocator_(std::make_shared<SharedAllocator>(group_)),
-      channels_(store_, rank, size) {}
+      channels_(connection_, group_, rank, size) {}
 
 GroupBackend::~GroupBackend() {
   abort();

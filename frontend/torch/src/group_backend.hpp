@@ -24,6 +24,7 @@
 #include "own_process.hpp"
 #include "signals.hpp"
 #include "store/monitored_barrier.hpp"
+#include "store/store_connection.hpp"
 #include "work.hpp"
 
 namespace unisono::pytorch {
@@ -75,8 +76,8 @@ class GroupBackend : public c10d::Backend {
   virtual BackendPtr make(StorePtr store, int rank, int size, Milliseconds timeout) const = 0;
 
   // `operation(peers)` returns the library's code. No work for a blocking call that has ended here,
-  // as NCCL's back end has it: torch then waits for none. `inputs`: those that may be on a device
-  // if there are no results.
+  // as NCCL's back end has it: torch then waits for none. `inputs`: what a profiler shows the
+  // shapes of, and what may be on a device if there are no results; none: the results.
   template <class CallOptions, class Operation>
   WorkPtr submit(c10d::OpType type, const char* name, const CallOptions& options, Tensors results,
                  Operation operation, const Tensors& inputs = {}) {
@@ -86,17 +87,18 @@ class GroupBackend : public c10d::Backend {
     auto run = [this, name, timeout, operation = std::move(operation),
                 stream = CallerStream(results.empty() ? inputs : results)] {
       const auto on_stream = stream.enter();
-      RECORD_FUNCTION(name, c10::ArrayRef<const c10::IValue>{});
       const at::AutoDispatchBelowADInplaceOrView below_autograd;
       group_.run(name, timeout, [&](unisono_comm_t comm) {
         return operation(Peers{comm, getRank(), getSize()});
       });
     };
+    const Tensors& shown = inputs.empty() ? results : inputs;
     if (!options.asyncOp && queue_.is_idle()) {
+      RECORD_FUNCTION(name, std::vector<c10::IValue>(shown.begin(), shown.end()));
       run();
       return nullptr;
     }
-    auto work = c10::make_intrusive<QueuedWork>(getRank(), type, std::move(results));
+    auto work = c10::make_intrusive<QueuedWork>(getRank(), type, results, name, shown);
     queue_.push(work, std::move(run));
     return work;
   }
@@ -107,6 +109,7 @@ class GroupBackend : public c10d::Backend {
   OptionsPtr options_;
   std::atomic<uint64_t> sequence_ = 0;
   Group group_;
+  StoreConnection connection_;
   std::shared_ptr<SharedAllocator> allocator_;
   std::mutex monitoring_;
   std::unique_ptr<MonitoredBarrier> monitored_barrier_;  // made by the first one; under the mutex

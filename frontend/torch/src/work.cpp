@@ -71,6 +71,8 @@ c10::intrusive_ptr<c10::ivalue::Future> QueuedWork::getFuture() {
 
 void QueuedWork::complete(std::exception_ptr error) {
   c10::intrusive_ptr<c10::ivalue::Future> future;
+  // Before a waiting thread goes on, which may end the profile.
+  if (recordFunctionEndCallback_) std::exchange(recordFunctionEndCallback_, nullptr)();
   {
     const std::lock_guard lock(mutex_);
     completed_ = true;

@@ -22,8 +22,11 @@ namespace unisono::pytorch {
 
 class QueuedWork : public c10d::Work {
  public:
-  QueuedWork(int rank, c10d::OpType type, std::vector<at::Tensor> results)
-      : Work(rank, type), results_(std::move(results)) {}
+  // A profiler shows it from here to its completion as `title`, a literal, with the shapes of
+  // `inputs`. No title: it is not shown.
+  QueuedWork(int rank, c10d::OpType type, std::vector<at::Tensor> results,
+             const char* title = nullptr, const std::vector<at::Tensor>& inputs = {})
+      : Work(rank, type, title, inputs), results_(std::move(results)) {}
 
   bool wait(std::chrono::milliseconds timeout) override;
   // The rank that has sent, of a complete receive from any rank.

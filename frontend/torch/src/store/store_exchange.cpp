@@ -14,6 +14,9 @@ namespace {
 using Clock = std::chrono::steady_clock;
 // A waiting rank looks so often whether the group has been aborted.
 constexpr std::chrono::milliseconds kTurn{500};
+// The library may notice only some time after the store's end that the rank which hosted it is
+// lost.
+constexpr std::chrono::milliseconds kNoticing{1000};
 // Between two questions to the store: a part of the wait until now.
 constexpr std::chrono::microseconds kShortestPause{200}, kLongestPause{20'000};
 
@@ -44,14 +47,14 @@ bool wait_a_turn(c10d::Store& store, const std::vector<std::string>& keys,
 
 StoreExchange::StoreExchange(c10::intrusive_ptr<c10d::Store> store, std::string name, int rank,
                              int size, std::chrono::milliseconds timeout,
-                             const std::atomic<bool>& stop, std::vector<int> members)
+                             const std::atomic<bool>& stop, std::optional<MessagePeer> peer)
     : store_(std::move(store)),
       name_(std::move(name)),
       rank_(rank),
       size_(size),
       timeout_(timeout),
       stop_(stop),
-      members_(std::move(members)) {}
+      peer_(std::move(peer)) {}
 
 unisono_comm_t StoreExchange::init() {
   const unisono_exchange_t exchange{&StoreExchange::call, this};
@@ -81,10 +84,30 @@ int StoreExchange::call(const void* input, void* output, std::size_t bytes, void
   try {
     exchange.allgather(input, output, bytes);
     return 0;
+  } catch (const c10::DistBackendError&) {
+    exchange.error_ = std::current_exception();
+  } catch (const c10::DistError&) {
+    exchange.error_ = exchange.error_of_store();
   } catch (...) {
     exchange.error_ = std::current_exception();
-    return 1;
   }
+  return 1;
+}
+
+// The rank that hosted the store may be the peer.
+std::exception_ptr StoreExchange::error_of_store() {
+  const std::exception_ptr error = std::current_exception();
+  if (!peer_) return error;
+  const Clock::time_point limit = Clock::now() + kNoticing;
+  while (!stop_ && Clock::now() < limit) {
+    const std::string why = peer_->why_lost();
+    if (!why.empty()) {
+      return std::make_exception_ptr(
+          c10::DistBackendError({__func__, __FILE__, __LINE__}, peer_->message + ": " + why));
+    }
+    std::this_thread::sleep_for(kLongestPause);
+  }
+  return error;
 }
 
 std::string StoreExchange::key(int round, int rank) const {
@@ -115,31 +138,38 @@ void StoreExchange::wait(const std::vector<std::string>& keys) {
   for (;;) {
     if (wait_a_turn(*store_, keys, kTurn)) return;
     if (stop_) C10_THROW_ERROR(DistBackendError, "unisono: the group has been aborted");
-    require_members(keys);
+    if (peer_) require_peer(keys[static_cast<std::size_t>(1 - rank_)]);
     if (Clock::now() < limit) continue;
-    std::string missing;
-    for (int rank = 0; rank < size_; ++rank) {
-      if (!store_->check({keys[static_cast<std::size_t>(rank)]})) {
-        missing += (missing.empty() ? "" : ", ") + std::to_string(rank);
-      }
-    }
-    C10_THROW_ERROR(DistBackendError, "unisono: rank " + std::to_string(rank_) + " waited " +
-                                          std::to_string(timeout_.count()) +
-                                          " ms for the group to start; missing are ranks " +
-                                          missing);
+    C10_THROW_ERROR(DistBackendError, describe_missing(keys));
   }
 }
 
-// A rank writes its last keys before it says that it has left, so they are looked for once more.
-void StoreExchange::require_members(const std::vector<std::string>& keys) {
-  for (std::size_t each = 0; each < members_.size(); ++each) {
-    const auto is_missing = [&] { return !store_->check({keys[each]}); };
-    const bool has_left =
-        is_missing() && store_->check({departure_key(members_[each])}) && is_missing();
-    if (!has_left) continue;
-    C10_THROW_ERROR(DistBackendError,
-                    "unisono: rank " + std::to_string(members_[each]) + " has left the group");
+std::string StoreExchange::describe_missing(const std::vector<std::string>& keys) {
+  const std::string time = std::to_string(timeout_.count()) + " ms";
+  if (peer_) {
+    return peer_->message + ": timed out after " + time + ": rank " + std::to_string(peer_->rank) +
+           " has not begun its part of the message";
   }
+  std::string missing;
+  for (int rank = 0; rank < size_; ++rank) {
+    if (!store_->check({keys[static_cast<std::size_t>(rank)]})) {
+      missing += (missing.empty() ? "" : ", ") + std::to_string(rank);
+    }
+  }
+  return "unisono: rank " + std::to_string(rank_) + " waited " + time +
+         " for the group to start; missing are ranks " + missing;
+}
+
+// A rank writes its last keys before it says that it has left, so its key is looked for once more.
+void StoreExchange::require_peer(const std::string& key) {
+  std::string why;
+  if (peer_->may_leave && store_->check({departure_key(peer_->rank)})) {
+    why = "rank " + std::to_string(peer_->rank) + " has left the group";
+  } else {
+    why = peer_->why_lost();
+  }
+  if (why.empty() || store_->check({key})) return;
+  C10_THROW_ERROR(DistBackendError, peer_->message + ": " + why);
 }
 
 // The last rank to call it deletes the remaining keys. The rank that hosts the store may have ended

@@ -9,6 +9,8 @@
 #include <atomic>
 #include <chrono>
 #include <exception>
+#include <functional>
+#include <optional>
 #include <string>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 #include <vector>
@@ -25,14 +27,22 @@ bool wait_a_turn(c10d::Store& store, const std::vector<std::string>& keys,
 // store may have ended.
 void note_departure(c10d::Store& store, int rank) noexcept;
 
+// The other rank of a job of two that exchange messages. All numbers are those of the group to
+// which the store belongs.
+struct MessagePeer {
+  std::string message;  // for errors: "unisono:recv from rank 2"
+  int rank = 0;
+  bool may_leave = false;                 // a rank that has left the group is not waited for
+  std::function<std::string()> why_lost;  // empty: it is not lost, as far as is known
+};
+
 class StoreExchange {
  public:
-  // `name` is that of the group within the store. A wait ends when `stop` becomes true, or when a
-  // rank that is missing has left. `members`: the ranks' numbers in the group to which the store
-  // belongs, if they may have left it.
+  // `name` is that of the group within the store. A wait ends when `stop` becomes true, or when the
+  // peer is lost.
   StoreExchange(c10::intrusive_ptr<c10d::Store> store, std::string name, int rank, int size,
                 std::chrono::milliseconds timeout, const std::atomic<bool>& stop,
-                std::vector<int> members = {});
+                std::optional<MessagePeer> peer = {});
 
   // Whether a rank has begun to make the job of this name, or has made it. Does not wait.
   static bool has_begun(c10d::Store& store, const std::string& name, int rank);
@@ -43,7 +53,9 @@ class StoreExchange {
   static int call(const void* input, void* output, std::size_t bytes, void* self);
   void allgather(const void* input, void* output, std::size_t bytes);
   void wait(const std::vector<std::string>& keys);
-  void require_members(const std::vector<std::string>& keys);
+  void require_peer(const std::string& key);
+  std::exception_ptr error_of_store();
+  std::string describe_missing(const std::vector<std::string>& keys);
   std::string key(int round, int rank) const;
   void clean_up();
 
@@ -52,7 +64,7 @@ class StoreExchange {
   int rank_, size_;
   std::chrono::milliseconds timeout_;
   const std::atomic<bool>& stop_;
-  std::vector<int> members_;
+  std::optional<MessagePeer> peer_;
   int round_ = 0;
   std::exception_ptr error_;
 };

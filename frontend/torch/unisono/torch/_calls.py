@@ -5,6 +5,7 @@ group, in the order of calls."""
 import datetime
 import os
 import queue
+import re
 import threading
 from collections.abc import Callable
 from typing import Any, Optional
@@ -13,7 +14,7 @@ import torch
 import torch.distributed as dist
 import unisono
 
-from ._exchange import join
+from ._exchange import Peer, join
 
 _DAY = datetime.timedelta(days=1)
 
@@ -86,6 +87,11 @@ class Work(dist.Work):
         self._value()
         return True
 
+    @property
+    def error(self) -> Optional[Exception]:
+        """Of a complete operation."""
+        return self._error
+
     def is_completed(self) -> bool:
         return self._ended.is_set()
 
@@ -103,10 +109,12 @@ class Calls:
     """Runs the operations of a group on its communicator. open() makes it, or the first operation,
     which then waits for the other ranks."""
 
-    def __init__(self, store: Any, rank: int, size: int, timeout: datetime.timedelta,
-                 who_left: Callable[[], Optional[int]] = lambda: None) -> None:
-        self._group = (store, rank, size)
-        self._who_left = who_left
+    def __init__(self, store: Callable[[], Any], rank: int, size: int, timeout: datetime.timedelta,
+                 peer: Optional[Peer] = None, ranks: tuple[int, ...] = ()) -> None:
+        """`ranks`: the numbers by which errors name the ranks, if not as the library does."""
+        self._store, self._place = store, (rank, size)
+        self._peer, self._ranks = peer, ranks
+        self._using = threading.Lock()  # for the communicator
         self._comm: Optional[unisono.Communicator] = None
         self.timeout = timeout
         self._queue: queue.SimpleQueue[Any] = queue.SimpleQueue()
@@ -122,8 +130,8 @@ class Calls:
 
     def open(self) -> None:
         if self._comm is None:
-            self._comm = join(*self._group, self.timeout, lambda: bool(self._ended),
-                              self._who_left)
+            self._comm = join(self._store(), *self._place, self.timeout,
+                              lambda: bool(self._ended), self._peer)
 
     def is_own(self) -> bool:
         """Not in a forked child."""
@@ -187,9 +195,10 @@ class Calls:
         if self._ended:
             raise dist.DistBackendError(f"unisono: {name}: the group has been {self._ended}")
         self.open()
-        self.comm.timeout = min(limit, _DAY).total_seconds()
         try:
-            operation()
+            with self._using:
+                self.comm.timeout = min(limit, _DAY).total_seconds()
+                operation()
         except BadArgument as error:
             self._refuse(f"unisono: {name}: {error}")
             raise error.kind(f"unisono: {name}: {error}") from None
@@ -206,10 +215,34 @@ class Calls:
     def _why(self, error: unisono.Error, limit: datetime.timedelta) -> str:
         if self._ended:
             return f"the group has been {self._ended}"
+        text, rank = str(error), self.comm.rank
+        if self._ranks:
+            text = re.sub(r"\brank ([01])\b", lambda m: f"rank {self._ranks[int(m[1])]}", text)
+            rank = self._ranks[rank]
         if isinstance(error, unisono.TimeoutError) and error.rank in (None, self.comm.rank):
-            return (f"rank {self.comm.rank} timed out at its timeout of "
-                    f"{round(limit.total_seconds() * 1000)} ms, and the group has ended: {error}")
-        return str(error)
+            return (f"rank {rank} timed out at its timeout of "
+                    f"{round(limit.total_seconds() * 1000)} ms, and the group has ended: {text}")
+        return text
+
+    @property
+    def has_ended(self) -> bool:
+        return bool(self._ended)
+
+    def why_lost(self, rank: int) -> str:
+        """How the rank was lost, by what the library knows now. Empty: it is not lost, or cannot be
+        asked for because a call is in progress. Of several lost ranks the library names the first.
+        Any thread."""
+        if self._comm is None or self._ended or not self._using.acquire(blocking=False):
+            return ""
+        try:
+            self._comm.timeout = _DAY.total_seconds()
+            self._comm.query(">=", 0)
+        except unisono.Error as error:
+            found = re.search(rf": query: (rank {rank} .*)", str(error), re.DOTALL)
+            return found[1] if found else ""
+        finally:
+            self._using.release()
+        return ""
 
     def _refuse(self, why: str) -> None:
         self._has_failed = True
@@ -257,13 +290,23 @@ class Calls:
 
     def finish(self) -> None:
         """Runs the queued operations, and ends the communicator."""
+        self.finish_queued()
+        self.close()
+
+    def finish_queued(self) -> None:
+        """Runs the queued operations. Later ones fail."""
         if not self.is_own():
             return
+        self.stop_accepting()
         if self._threads:
             self._queue.put(None)
         for thread in self._threads:
             thread.join()
         self._server, self._threads = None, []
+
+    def close(self) -> None:
+        if not self.is_own():
+            return
         self._ended = self._ended or "shut down"
         if self._comm is None:
             return

@@ -3,9 +3,10 @@
 
 import datetime
 import secrets
+import threading
 import time
 from collections.abc import Callable
-from typing import Any, Optional
+from typing import Any, NamedTuple, Optional
 
 import torch.distributed as dist
 import unisono
@@ -14,6 +15,67 @@ _SHORTEST_PAUSE, _LONGEST_PAUSE = 2e-4, 2e-2  # seconds between two questions to
 
 
 _TURN = 0.5  # seconds between two looks whether a rank has left
+# Seconds in which the library notices the end of a rank that hosted the store.
+_NOTICING = 1.0
+# Seconds for a connection to a store. If several ranks connect at once, the server of a TCPStore
+# sometimes takes none for 5 s.
+_PATIENCE = 0.1
+
+
+class Peer(NamedTuple):
+    """The other rank of a job of two that exchange messages, by its number in the group."""
+    message: str  # for errors: "unisono: recv of rank 1 from rank 2"
+    prefix: str  # of the job's keys in the store of the group
+    rank: int
+    may_leave: bool  # a rank that has left the group is not waited for
+    why_lost: Callable[[], str]  # empty: it is not lost, as far as is known
+
+
+class StoreConnection:
+    """One further connection to the store of a group, for its threads of messages. A thread may
+    wait for long in the group's own connection, which serves one thread at a time. No thread waits
+    in this one. While torch is slow to make it, the group's own one takes its place. Any thread."""
+
+    def __init__(self, store: Any) -> None:
+        self._store = store
+        self._changed = threading.Condition()
+        self._made: Any = None
+        self._error: Optional[Exception] = None
+        self._is_connecting = False
+        self._begin = 0.0
+
+    def get(self, look: Callable[[], None]) -> Any:
+        """The first call makes the connection. `look` is called meanwhile, and raises to end it."""
+        if not hasattr(self._store, "clone"):
+            return self._store
+        while True:
+            with self._changed:
+                found = self._made or self._connected()
+            if found is not None:
+                return found
+            look()
+
+    def _connected(self) -> Any:
+        if self._error is not None:
+            error, self._error = self._error, None
+            raise error
+        if not self._is_connecting:
+            self._is_connecting, self._begin = True, time.monotonic()
+            threading.Thread(target=self._connect, daemon=True).start()
+        if time.monotonic() - self._begin >= _PATIENCE:
+            return self._store
+        self._changed.wait(_LONGEST_PAUSE)
+        return self._made
+
+    def _connect(self) -> None:
+        made, error = None, None
+        try:
+            made = self._store.clone()
+        except Exception as raised:
+            error = raised
+        with self._changed:
+            self._is_connecting, self._made, self._error = False, made, error
+            self._changed.notify_all()
 
 
 def departure_key(rank: int) -> str:
@@ -21,21 +83,30 @@ def departure_key(rank: int) -> str:
 
 
 def join(store: Any, rank: int, size: int, timeout: datetime.timedelta,
-         has_ended: Callable[[], bool],
-         who_left: Callable[[], Optional[int]] = lambda: None) -> unisono.Communicator:
+         has_ended: Callable[[], bool], peer: Optional[Peer] = None) -> unisono.Communicator:
     """The communicator of a group. A value in the store is deleted when all ranks have read it.
-    A wait ends when a rank has left."""
-    round_number = 0
+    A wait ends when the peer is lost."""
+    round_number, prefix = 0, peer.prefix if peer is not None else ""
 
     def allgather(own: bytes) -> bytes:
+        try:
+            return exchange(own)
+        except dist.DistBackendError:
+            raise
+        except dist.DistError:
+            if why := _late_loss(peer, has_ended):
+                raise dist.DistBackendError(why) from None
+            raise
+
+    def exchange(own: bytes) -> bytes:
         nonlocal round_number
-        keys = [f"unisono/python/{round_number}/{each}" for each in range(size)]
+        keys = [f"{prefix}unisono/python/{round_number}/{each}" for each in range(size)]
         store.set(keys[rank], own.hex())
-        _wait(store, keys, rank, timeout, has_ended, who_left)
+        _wait(store, keys, rank, timeout, has_ended, peer)
         every = b"".join(bytes.fromhex(store.get(key).decode()) for key in keys)
         # A rank that has written to this round has read the one before.
         if round_number > 0:
-            store.delete_key(f"unisono/python/{round_number - 1}/{rank}")
+            store.delete_key(f"{prefix}unisono/python/{round_number - 1}/{rank}")
         round_number += 1
         return every
 
@@ -45,10 +116,10 @@ def join(store: Any, rank: int, size: int, timeout: datetime.timedelta,
     except unisono.Error as error:
         raise dist.DistBackendError(str(error)) from error
     try:
-        if store.add("unisono/python/ready", 1) >= size:
+        if store.add(f"{prefix}unisono/python/ready", 1) >= size:
             for each in range(size):
-                store.delete_key(f"unisono/python/{round_number - 1}/{each}")
-            store.delete_key("unisono/python/ready")
+                store.delete_key(f"{prefix}unisono/python/{round_number - 1}/{each}")
+            store.delete_key(f"{prefix}unisono/python/ready")
     except dist.DistError:
         pass  # the rank that has the store has ended, with all that is in it
     return comm
@@ -137,23 +208,44 @@ def open_session(store: Any, rank: int, size: int, timeout: datetime.timedelta) 
     return _Session(store, rank, size, timeout).open()
 
 
+def _late_loss(peer: Optional[Peer], has_ended: Callable[[], bool]) -> str:
+    """After an error of the store, whose host may be the peer."""
+    limit = time.monotonic() + _NOTICING
+    while peer is not None and not has_ended() and time.monotonic() < limit:
+        if why := peer.why_lost():
+            return f"{peer.message}: {why}"
+        time.sleep(_LONGEST_PAUSE)
+    return ""
+
+
+def _require(peer: Peer, store: Any, key: str) -> None:
+    if peer.may_leave and store.check([departure_key(peer.rank)]):
+        why = f"rank {peer.rank} has left the group"
+    else:
+        why = peer.why_lost()
+    # It writes its last value before it says that it has left.
+    if why and not store.check([key]):
+        raise dist.DistBackendError(f"{peer.message}: {why}")
+
+
 def _wait(store: Any, keys: list[str], rank: int, timeout: datetime.timedelta,
-          has_ended: Callable[[], bool], who_left: Callable[[], Optional[int]]) -> None:
+          has_ended: Callable[[], bool], peer: Optional[Peer]) -> None:
     begin = time.monotonic()
     next_look = _TURN
     while not store.check(keys):  # a wait in a TCPStore logs warnings when it is over
         elapsed = time.monotonic() - begin
         if has_ended():
             raise dist.DistBackendError("unisono: the group has been aborted")
-        if elapsed >= next_look:
+        if peer is not None and elapsed >= next_look:
             next_look = elapsed + _TURN
-            gone = who_left()
-            # It writes its last value before it says that it has left.
-            if gone is not None and not store.check(keys):
-                raise dist.DistBackendError(f"unisono: rank {gone} has left the group")
+            _require(peer, store, keys[1 - rank])
         if elapsed < timeout.total_seconds():
             time.sleep(min(max(elapsed / 4, _SHORTEST_PAUSE), _LONGEST_PAUSE))
             continue
+        if peer is not None:
+            raise dist.DistBackendError(
+                f"{peer.message}: timed out after {timeout}: rank {peer.rank} has not begun its "
+                "part of the message")
         missing = [str(each) for each, key in enumerate(keys) if not store.check([key])]
         raise dist.DistBackendError(
             f"unisono: rank {rank} waited {timeout} for the group to start; missing are ranks "

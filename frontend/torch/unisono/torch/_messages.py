@@ -13,7 +13,7 @@ import torch
 import torch.distributed as dist
 
 from ._calls import BadArgument, Calls, Work
-from ._exchange import departure_key
+from ._exchange import Peer, StoreConnection
 
 # A message of at most this length is copied, and its send is complete at once, as with Gloo's
 # sockets. Ranks may so send to each other before they receive.
@@ -31,20 +31,23 @@ def _bytes_of(tensor: torch.Tensor) -> torch.Tensor:
 class _Channel:
     """One direction between two ranks, as one of them sees it."""
 
-    def __init__(self, store: Any, source: int, target: int, rank: int,
+    def __init__(self, store: StoreConnection, group: Calls, source: int, target: int, rank: int,
                  timeout: datetime.timedelta) -> None:
-        # A store's connection serves one thread at a time, and this one waits.
-        own = store.clone() if hasattr(store, "clone") else store
-        name = f"unisono/{source}-to-{target}"
-        prefixed = dist.distributed_c10d.PrefixStore(name, own)
-        peer = target if rank == source else source
+        is_source = rank == source
+        self._name = (f"send from rank {source} to rank {target}" if is_source
+                      else f"recv of rank {target} from rank {source}")
+        other = target if is_source else source
+        # A rank that leaves takes no messages any more, but those that it has sent are to come.
+        peer = Peer(f"unisono: {self._name}", f"unisono/{source}-to-{target}/", other, is_source,
+                    lambda: group.why_lost(other))
 
-        def who_left() -> Optional[int]:
-            # A rank that leaves takes no messages any more, but those that it has sent are to come.
-            has_left = rank == source and own.check([departure_key(peer)])
-            return peer if has_left else None
+        def connect() -> Any:
+            def look() -> None:
+                if self.calls.has_ended:
+                    raise dist.DistBackendError(f"{peer.message}: the group has been aborted")
+            return store.get(look)
 
-        self.calls = Calls(prefixed, int(rank != source), 2, timeout, who_left)
+        self.calls = Calls(connect, int(not is_source), 2, timeout, peer, (source, target))
         self.is_receiver = rank == target
         self._source = source
         self._lock = threading.Lock()  # for the next two: no tag is in both
@@ -52,9 +55,9 @@ class _Channel:
         self._early: list[tuple[int, torch.Tensor]] = []  # that nobody waits for yet
         self._error: Optional[BaseException] = None  # of a buffered send
 
-    def _submit(self, name: str, tensor: torch.Tensor, operation: Callable[[], None]) -> Any:
+    def _submit(self, tensor: torch.Tensor, operation: Callable[[], None]) -> Any:
         options = SimpleNamespace(asyncOp=True, timeout=self.calls.timeout)
-        return self.calls.submit(name, options, [tensor], operation)
+        return self.calls.submit(self._name, options, [tensor], operation)
 
     def send(self, tensor: torch.Tensor, tag: int) -> Any:
         if self._error is not None:
@@ -69,19 +72,16 @@ class _Channel:
             if data.numel() > 0:
                 self.calls.comm.broadcast(data, 0)
 
-        work = self._submit("send", tensor, run)
+        work = self._submit(tensor, run)
         if not is_buffered:
             return work
-        work.get_future().add_done_callback(self._note)
+        work.get_future().add_done_callback(lambda _: self._note(work.error))
         sent = Work([tensor])
         sent.complete(None)
         return sent
 
-    def _note(self, future: Any) -> None:
-        try:
-            future.value()
-        except Exception as error:
-            self._error = error
+    def _note(self, error: Optional[Exception]) -> None:
+        self._error = self._error or error
 
     def receive(self, tensor: torch.Tensor, tag: int) -> Any:
         _bytes_of(tensor[:0] if tensor.dim() > 0 else tensor)  # refuses what cannot be received
@@ -91,22 +91,21 @@ class _Channel:
             while not work.is_completed():
                 self._receive_one()
 
-        def note(future: Any) -> None:
-            try:
-                future.value()
-            except Exception as error:
-                with self._lock:
-                    self._posted = [each for each in self._posted if each[2] is not work]
-                if not work.is_completed():
-                    work.complete(error)
+        def note(error: Optional[Exception]) -> None:
+            if error is None:
+                return
+            with self._lock:
+                self._posted = [each for each in self._posted if each[2] is not work]
+            if not work.is_completed():
+                work.complete(error)
 
         with self._lock:
             data = self._take_early(tag)
             if data is None:
-                served = self._submit("recv", tensor, run)
+                served = self._submit(tensor, run)
                 self._posted.append((tag, tensor, work))
         if data is None:
-            served.get_future().add_done_callback(note)
+            served.get_future().add_done_callback(lambda _: note(served.error))
         else:
             self._deliver(data, tensor, work)
         return work
@@ -155,8 +154,10 @@ class _Channel:
 class Messages:
     """Those of one rank in one group."""
 
-    def __init__(self, store: Any, rank: int, size: int, timeout: datetime.timedelta) -> None:
-        self._store, self._rank, self._size = store, rank, size
+    def __init__(self, store: Any, group: Calls, rank: int, size: int,
+                 timeout: datetime.timedelta) -> None:
+        self._store, self._group = StoreConnection(store), group
+        self._rank, self._size = rank, size
         self.timeout = timeout
         self._is_closing = False
         self._lock = threading.Lock()
@@ -169,8 +170,8 @@ class Messages:
                              f"{peer} of {self._size} ranks")
         with self._lock:
             if (source, target) not in self._channels:
-                self._channels[source, target] = _Channel(self._store, source, target, self._rank,
-                                                          self.timeout)
+                self._channels[source, target] = _Channel(self._store, self._group, source, target,
+                                                          self._rank, self.timeout)
             found = self._channels[source, target]
             if self._is_closing:
                 found.calls.stop_accepting()

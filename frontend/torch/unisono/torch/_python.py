@@ -70,6 +70,11 @@ def _same_size(tensors: Sequence[torch.Tensor]) -> bool:
     return all(tensor.numel() == tensors[0].numel() for tensor in tensors)
 
 
+def _overlap(a: torch.Tensor, b: torch.Tensor) -> bool:
+    return (a.data_ptr() < b.data_ptr() + b.numel() * b.element_size()
+            and b.data_ptr() < a.data_ptr() + a.numel() * a.element_size())
+
+
 def _operator(op: Any, tensor: torch.Tensor) -> Any:
     name = next((word for word in _WORDS if op == getattr(dist.ReduceOp, word)), None)
     if name is None:
@@ -173,9 +178,9 @@ class PythonBackend(_c10d.Backend):
     def __init__(self, store: Any, rank: int, size: int, timeout: datetime.timedelta) -> None:
         super().__init__(rank, size)
         store = open_session(store, rank, size, timeout)
-        self._calls = Calls(store, rank, size, timeout)
+        self._calls = Calls(lambda: store, rank, size, timeout)
         self._calls.open()
-        self._messages = Messages(store, rank, size, timeout)
+        self._messages = Messages(store, self._calls, rank, size, timeout)
         self._blocks = Blocks()
         self._store = store
         self._group = (rank, size)
@@ -200,8 +205,9 @@ class PythonBackend(_c10d.Backend):
                 self._store.set(departure_key(self._group[0]), "1")
             except Exception:  # the store has ended, so nobody can read it
                 pass
-        self._calls.finish()
+        self._calls.finish_queued()
         self._messages.finish()
+        self._calls.close()  # the messages ask it for lost ranks
 
     def is_own(self) -> bool:
         return self._calls.is_own()
@@ -495,6 +501,8 @@ class PythonBackend(_c10d.Backend):
 
     def _exchanged(self, received: torch.Tensor, sent: torch.Tensor, receive_counts: list[int],
                    send_counts: list[int]) -> None:
+        if _overlap(received, sent):
+            sent = sent.clone()
         scale = sent.element_size() // _moved(sent).element_size()
         self._calls.comm.alltoallv(_moved(sent), [count * scale for count in send_counts],
                                    _moved(received), [count * scale for count in receive_counts])

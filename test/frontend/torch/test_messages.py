@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Messages: their first connection, lost ranks, late ranks, and what a profiler shows of them."""
+
+import datetime
+import os
+import signal
+import threading
+import time
+
+import pytest
+import torch
+import torch.distributed as dist
+import unisono
+from jobs import run
+from torch.profiler import ProfilerActivity, profile
+
+KINDS = ["compiled", "python"]
+GOOD = (4,)
+
+
+@pytest.fixture(params=KINDS)
+def kind(request, monkeypatch):
+    monkeypatch.setenv("TORCH_UNISONO", request.param)
+    return request.param
+
+
+def lost(path):
+    """Rank 2 ends without a message. Whatever waits for it would do so for two minutes."""
+    dist.barrier()
+    if dist.get_rank() == 2:
+        os.kill(os.getpid(), signal.SIGKILL)
+    if dist.get_rank() == 1:
+        sent = dist.isend(torch.ones(100_000), 2)
+        dist.isend(torch.ones(GOOD), 2).wait()  # which the end of the group does not wait for
+        with pytest.raises(dist.DistBackendError, match="recv of rank 1 from rank 2: rank 2 is"):
+            dist.recv(torch.ones(GOOD), 2)
+        with pytest.raises(dist.DistBackendError, match="send from rank 1 to rank 2: rank 2 is"):
+            sent.wait()
+        dist.destroy_process_group()
+        path.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    while not path.exists():  # the rank that hosts the store stays
+        time.sleep(0.01)
+    return True
+
+
+def test_a_lost_rank_is_not_waited_for(tmp_path, kind):
+    with pytest.raises(unisono.SpawnError, match="without a result"):
+        run(lost, tmp_path, 3, tmp_path / "complete")
+    assert (tmp_path / "complete").exists()
+
+
+def late():
+    group = dist.new_group([1, 2], timeout=datetime.timedelta(seconds=1))
+    if dist.get_rank() == 1:
+        with pytest.raises(dist.DistBackendError,
+                           match="recv of rank 0 from rank 1: timed out .* rank 1 has not begun"):
+            dist.recv(torch.ones(GOOD), 2, group=group)
+    dist.barrier()
+    return True
+
+
+def test_a_late_rank_is_named_by_its_number_in_the_group(tmp_path, kind):
+    assert run(late, tmp_path, 3) == [True] * 3
+
+
+def late_later():
+    group = dist.new_group([1, 2], timeout=datetime.timedelta(seconds=1))
+    if dist.get_rank() == 1:
+        dist.send(torch.ones(GOOD), 2, group=group)
+    if dist.get_rank() == 2:
+        dist.recv(torch.ones(GOOD), 1, group=group)
+        with pytest.raises(dist.DistBackendError, match="rank 1 timed out.*not called by rank 0"):
+            dist.recv(torch.ones(GOOD), 1, group=group)
+    dist.barrier()
+    return True
+
+
+def test_a_late_rank_of_an_open_channel(tmp_path, kind):
+    assert run(late_later, tmp_path, 3) == [True] * 3
+
+
+class SlowStore(dist.Store):
+    """Its clone comes when `may_come` is set."""
+
+    def __init__(self, inner):
+        super().__init__()
+        self.inner, self.may_come = inner, threading.Event()
+
+    def clone(self):
+        self.may_come.wait()
+        return self.inner
+
+
+def test_a_slow_connection_to_the_store_is_not_waited_for():
+    exchange = pytest.importorskip("unisono.torch._exchange")
+    inner = dist.HashStore()
+    slow = SlowStore(inner)
+    connection = exchange.StoreConnection(slow)
+    assert connection.get(lambda: None) is slow
+    slow.may_come.set()
+    while connection.get(lambda: None) is slow:
+        time.sleep(0.001)
+    assert connection.get(lambda: None) is inner
+
+
+def shown():
+    tensor, peer = torch.ones(3), 1 - dist.get_rank()
+    with profile(activities=[ProfilerActivity.CPU], record_shapes=True) as profiled:
+        dist.all_reduce(tensor, async_op=True).wait()
+        dist.all_reduce(tensor)
+        dist.all_gather_into_tensor(torch.empty(6), tensor)
+        works = [dist.isend(tensor, peer), dist.irecv(torch.empty(3), peer)]
+        for work in works:
+            work.wait()
+    return sorted((event.key, event.count, event.input_shapes)
+                  for event in profiled.key_averages(group_by_input_shape=True)
+                  if "unisono" in event.key)
+
+
+def test_a_profiler_shows_operations_with_their_shapes(tmp_path):
+    rows = [("all_gather_single", 1),
+            ("all_reduce", 1), ("all_reduce", 1), ("recv", 1), ("send", 1)]
+    expected = [(f"unisono:{name}", count, [[3]]) for name, count in rows]
+    assert run(shown, tmp_path, 2) == [expected] * 2
