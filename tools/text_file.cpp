@@ -3,16 +3,8 @@
 
 #include <cerrno>
 #include <cstdio>
-#include <fstream>
-#include <iterator>
 
 namespace unisono::tools {
-
-base::Result<std::string> read_text_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return base::system_error(path, errno);
-  return std::string(std::istreambuf_iterator<char>(file), {});
-}
 
 base::Status write_text_file(const std::string& path, std::string_view text) {
   std::FILE* file = std::fopen(path.c_str(), "w");

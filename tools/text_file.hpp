@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Whole files as text, for subcommands. Control path; any thread.
+// Writes a subcommand's result into a file; base/file/read_file.hpp reads one. Control path; any
+// thread.
 #pragma once
 
 #include <string>
@@ -9,7 +10,6 @@
 
 namespace unisono::tools {
 
-base::Result<std::string> read_text_file(const std::string& path);
 base::Status write_text_file(const std::string& path, std::string_view text);
 
 }  // namespace unisono::tools

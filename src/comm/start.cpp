@@ -25,7 +25,7 @@ base::Result<Started> start_rank(const bootstrap::JobInfo& info,
     UNISONO_ASSIGN(started.world, Communicator::create_world(job));
     return job.start_up().confirm();
   };
-  if (const base::Status whole = go_on(); !whole) return job.start_up().fail(whole.error());
+  UNISONO_TRY(job.start_up().tell_errors_of(go_on));
   return started;
 }
 

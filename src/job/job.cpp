@@ -35,9 +35,7 @@ base::Result<std::unique_ptr<Job>> Job::enter(const bootstrap::JobInfo& info,
                                               const std::optional<nic::Capabilities>& nic) {
   std::unique_ptr<Job> job(
       new Job(info, std::move(memory), settings, std::move(transport), std::move(network)));
-  if (const base::Status met = job->meet_all(info, nic); !met) {
-    return job->start_up_.fail(met.error());
-  }
+  UNISONO_TRY(job->start_up_.tell_errors_of([&] { return job->meet_all(info, nic); }));
   return job;
 }
 

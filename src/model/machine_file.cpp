@@ -5,10 +5,9 @@
 
 #include <array>
 #include <cmath>
-#include <fstream>
-#include <iterator>
 #include <span>
 
+#include "base/file/read_file.hpp"
 #include "base/text.hpp"
 #include "model/json_tree.hpp"
 
@@ -411,13 +410,7 @@ base::Result<Machine> parse_machine(std::string_view text, std::string_view file
 }
 
 base::Result<Machine> read_machine_file(const std::string& path) {
-  std::ifstream stream(path, std::ios::binary);
-  std::string text;
-  if (stream) text.assign(std::istreambuf_iterator<char>(stream), {});
-  if (!stream || stream.bad()) {
-    return base::Error{base::Code::system,
-                       fmt::format("{}: the machine file cannot be read", path)};
-  }
+  UNISONO_ASSIGN(const std::string text, base::read_file(path, kMostMachineFileBytes));
   return parse_machine(text, path);
 }
 

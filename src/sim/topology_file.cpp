@@ -5,11 +5,10 @@
 #include <fmt/ranges.h>
 
 #include <cmath>
-#include <fstream>
-#include <iterator>
 #include <optional>
 #include <utility>
 
+#include "base/file/read_file.hpp"
 #include "model/json_tree.hpp"
 #include "topology/fat_tree/slurm_file.hpp"
 
@@ -170,13 +169,7 @@ base::Result<Placement> parse_topology(std::string_view text, std::string_view f
 }
 
 base::Result<Placement> read_topology_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return base::system_error(path, errno);
-  std::string text(std::istreambuf_iterator<char>(file), {});
-  if (text.size() > kMostTopologyFileBytes) {
-    return base::Error{base::Code::resources,
-                       fmt::format("{}: expected at most {} bytes", path, kMostTopologyFileBytes)};
-  }
+  UNISONO_ASSIGN(const std::string text, base::read_file(path, kMostTopologyFileBytes));
   return parse_topology(text, path);
 }
 

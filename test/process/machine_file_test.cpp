@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <fstream>
 #include <string>
 #include <tuple>
@@ -171,12 +172,35 @@ TEST(MachineSetting, AFileThatCannotBeReadIsAnErrorOnEveryRank) {
       kRanks,
       [](const ProcessRank&) {
         unisono_comm_t world = nullptr;
-        EXPECT_TRUE(failed(unisono_init(&world), UNISONO_ERROR_SYSTEM,
-                           {"UNISONO_MACHINE: /nowhere/machine.json", "cannot be read"}));
+        EXPECT_TRUE(
+            failed(unisono_init(&world), UNISONO_ERROR_SYSTEM,
+                   {"UNISONO_MACHINE: /nowhere/machine.json", "No such file or directory"}));
         EXPECT_EQ(world, nullptr);
       },
       options);
   job.expect_all_clean();
+}
+
+// Rank 0 reads it. The others wait for rank 0, and the deadline of the start would be far.
+TEST(MachineSetting, ADirectoryIsAnErrorOnEveryRank) {
+  ProcessJob::Options options;
+  options.joins = false;
+  options.environment = {{"UNISONO_MACHINE", "/tmp"}};
+  ProcessJob job(
+      kRanks,
+      [](const ProcessRank&) {
+        unisono_comm_t world = nullptr;
+        EXPECT_TRUE(failed(unisono_init(&world), UNISONO_ERROR_SYSTEM,
+                           {"UNISONO_MACHINE: /tmp", "Is a directory"}));
+        EXPECT_EQ(world, nullptr);
+      },
+      options);
+  job.expect_all_clean();
+}
+
+TEST_F(CacheFolders, WithADirectoryInPlaceOfTheFileTheJobGoesOnByTheDefaultMachine) {
+  std::filesystem::create_directories(file(0));
+  expect_log({file(0) + ": Is a directory", "", ""}, "chooses by the machine");
 }
 
 }  // namespace

@@ -5,14 +5,13 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
-#include <fstream>
-#include <iterator>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "arguments/algorithm_lookup.hpp"
 #include "arguments/number_list.hpp"
+#include "base/file/read_file.hpp"
 #include "check/check.hpp"
 #include "check/check_sweep.hpp"
 #include "commands.hpp"
@@ -44,12 +43,9 @@ void print_violation(const check::Violation& violation) {
 }
 
 int check_file(const std::string& path) {
-  std::ifstream stream(path, std::ios::binary);
-  if (!stream) return usage_error(fmt::format("cannot read '{}': does the file exist?", path));
-  stream.peek();  // a directory can be opened, and the iterators below would throw
-  if (stream.bad()) return usage_error(fmt::format("cannot read '{}': is it a file?", path));
-  const std::string text{std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
-  const auto set = schedule::parse(text);
+  const auto text = base::read_file(path);
+  if (!text) return usage_error(fmt::format("--file: {}", text.error().message));
+  const auto set = schedule::parse(*text);
   if (!set) return usage_error(fmt::format("{}: {}", path, set.error().message));
   if (set->empty()) return usage_error(fmt::format("{}: holds no schedule", path));
   const std::vector<check::Violation> violations = check::prove(*set);

@@ -16,11 +16,11 @@
 #include <string>
 #include <vector>
 
+#include "base/file/read_file.hpp"
 #include "base/settings/settings.hpp"
 #include "commands.hpp"
 #include "mpirun/host_mpi.hpp"
 #include "mpirun/measured.hpp"
-#include "text_file.hpp"
 
 namespace unisono::tools {
 namespace {
@@ -92,7 +92,7 @@ void print(const Measured& measured, const model::HostMpi& ranges) {
 }
 
 base::Status keep_times(const std::string& path, const base::Settings& settings) {
-  UNISONO_ASSIGN(const std::string text, read_text_file(path));
+  UNISONO_ASSIGN(const std::string text, base::read_file(path));
   if (text.empty()) {
     return Error{Code::state,
                  "nothing was measured; the program needs two ranks, a blocking collective of all "

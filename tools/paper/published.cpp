@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "text_file.hpp"
+#include "base/file/read_file.hpp"
 
 namespace unisono::tools {
 namespace {
@@ -46,7 +46,7 @@ constexpr Reason kReasons[] = {
 }  // namespace
 
 base::Result<Published> Published::read(const std::string& path) {
-  UNISONO_ASSIGN(const std::string text, read_text_file(path));
+  UNISONO_ASSIGN(const std::string text, base::read_file(path));
   nlohmann::json numbers = nlohmann::json::parse(text, nullptr, false);
   if (!numbers.is_object()) {
     return base::Error{base::Code::argument, fmt::format("{}: expected a JSON object", path)};

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/file/read_file.hpp"
 #include "commands.hpp"
 #include "profile/merge.hpp"
 #include "profile/report.hpp"
@@ -28,7 +29,7 @@ struct ProfileOptions {
 base::Result<MergedProfile> read_files(const std::vector<std::string>& names) {
   std::vector<RankFile> files;
   for (const std::string& name : names) {
-    UNISONO_ASSIGN(const std::string text, read_text_file(name));
+    UNISONO_ASSIGN(const std::string text, base::read_file(name));
     UNISONO_ASSIGN(RankFile file, parse_rank_file(text, name));
     files.push_back(std::move(file));
   }

@@ -16,6 +16,7 @@
 
 #include "arguments/algorithm_lookup.hpp"
 #include "arguments/number_list.hpp"
+#include "base/file/read_file.hpp"
 #include "base/text.hpp"
 #include "commands.hpp"
 #include "model/machine_file.hpp"
@@ -77,7 +78,7 @@ base::Result<sim::Noise> parse_noise(const SimOptions& options) {
     return random ? sim::Noise::random(period, length, options.seed)
                   : sim::Noise::fixed(period, length);
   }
-  UNISONO_ASSIGN(const std::string trace, read_text_file(options.noise));
+  UNISONO_ASSIGN(const std::string trace, base::read_file(options.noise));
   return sim::Noise::parse(trace, options.noise);
 }
 
@@ -164,7 +165,7 @@ bool alike(const SimOptions& options, const Case& which) {
 
 base::Result<sim::ProgramSet> compile(const SimOptions& options, const Case& which) {
   if (!options.from_goal.empty()) {
-    UNISONO_ASSIGN(const std::string text, read_text_file(options.from_goal));
+    UNISONO_ASSIGN(const std::string text, base::read_file(options.from_goal));
     UNISONO_ASSIGN(const auto traces, sim::is_goal_binary(text)
                                           ? sim::parse_goal_binary(text, options.from_goal)
                                           : sim::parse_goal(text, options.from_goal));

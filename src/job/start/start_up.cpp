@@ -5,6 +5,8 @@
 #include <time.h>
 
 #include <algorithm>
+#include <exception>
+#include <new>
 #include <utility>
 
 #include "base/clock.hpp"
@@ -123,6 +125,18 @@ Error StartUp::fail(const Error& why) {
   }
   if (network_ != nullptr) send_failure(why);
   return why;
+}
+
+base::Status StartUp::tell_errors_of(const std::function<base::Status()>& part) {
+  try {
+    base::Status done = part();
+    if (done.ok()) return done;
+    return fail(done.error());
+  } catch (const std::bad_alloc&) {
+    return fail({Code::resources, "the process gets no more memory"});
+  } catch (const std::exception& thrown) {
+    return fail({Code::system, thrown.what()});
+  }
 }
 
 void StartUp::send_failure(const Error& why) {

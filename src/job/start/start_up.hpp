@@ -43,6 +43,9 @@ class StartUp {
   base::Status confirm();
   // Tells the others that this rank cannot start; the error for its caller.
   base::Error fail(const base::Error& why);
+  // Does a part of the start. The others hear of an error that it returns, and of an exception,
+  // which becomes an error.
+  base::Status tell_errors_of(const std::function<base::Status()>& part);
 
  private:
   std::optional<base::Error> reported_failure() const;

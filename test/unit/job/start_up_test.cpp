@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <stdexcept>
 #include <string>
 
 #include "job/start/exchanges.hpp"
@@ -60,6 +61,24 @@ TEST(StartUp, ADeathEndsIt) {
   ASSERT_FALSE(lost.ok());
   EXPECT_EQ(lost.error().code, Code::rank_lost);
   EXPECT_NE(lost.error().message.find("rank 1"), std::string::npos) << lost.error().message;
+}
+
+TEST(StartUp, WhatOneRankThrowsIsTheErrorOfAll) {
+  Tables tables(2);
+  const base::Settings settings;
+  Starting one(tables, 0, settings);
+  Starting other(tables, 1, settings);
+  const auto none = one.start.tell_errors_of([] { return base::success(); });
+  EXPECT_TRUE(none.ok());
+  const base::Status thrown = one.start.tell_errors_of(
+      []() -> base::Status { throw std::runtime_error("a file changed meanwhile"); });
+  ASSERT_FALSE(thrown.ok());
+  EXPECT_EQ(thrown.error().code, Code::system);
+  EXPECT_EQ(thrown.error().message, "a file changed meanwhile");
+  const base::Status failed = other.start.confirm();
+  ASSERT_FALSE(failed.ok());
+  EXPECT_EQ(failed.error().message,
+            "rank 1: the job cannot start, as rank 0 failed: a file changed meanwhile");
 }
 
 TEST(StartUp, AFailureOfOneRankIsTheErrorOfAll) {

@@ -105,7 +105,7 @@ TEST_F(OwnMachine, WithoutFingerprintOrFileIsRefused) {
   put(path(), machine_text(shipped("default")));
   EXPECT_NE(refusal().find("expected a fingerprint"), std::string::npos);
   std::filesystem::remove(path());
-  EXPECT_EQ(refusal(), path() + ": the machine file cannot be read");
+  EXPECT_EQ(refusal(), path() + ": No such file or directory");
 }
 
 base::Settings settings_of(const base::Environment& environment) {
@@ -190,6 +190,14 @@ TEST_F(FindMachine, ADamagedOrForeignFileOfTuneIsRefusedWithANote) {
       << machine.note;
 }
 
+TEST_F(FindMachine, ADirectoryInPlaceOfTheFileOfTuneIsRefusedWithANote) {
+  const std::string path = own_machine_path(settings_.cache_folder());
+  std::filesystem::create_directories(path);
+  const FoundMachine machine = found(settings_);
+  EXPECT_EQ(machine.machine, default_machine());
+  EXPECT_EQ(machine.note, path + ": Is a directory; the default machine is taken");
+}
+
 TEST_F(FindMachine, IsTheFileThatTheUserNamesOfWhateverMachine) {
   write_own(own_fingerprint(settings_));
   Machine named = shipped("crescendo");
@@ -201,8 +209,11 @@ TEST_F(FindMachine, IsTheFileThatTheUserNamesOfWhateverMachine) {
   std::filesystem::remove(path);
   const auto missing = find_machine(settings_of(environment));
   ASSERT_FALSE(missing.ok());
-  EXPECT_EQ(missing.error().message,
-            "UNISONO_MACHINE: " + path + ": the machine file cannot be read");
+  EXPECT_EQ(missing.error().message, "UNISONO_MACHINE: " + path + ": No such file or directory");
+  std::filesystem::create_directory(path);
+  const auto directory = find_machine(settings_of(environment));
+  ASSERT_FALSE(directory.ok());
+  EXPECT_EQ(directory.error().message, "UNISONO_MACHINE: " + path + ": Is a directory");
 }
 
 TEST_F(OwnMachine, AFolderThatCannotBeMadeIsAnError) {
