@@ -187,7 +187,10 @@ UNISONO_API int unisono_init_with(int rank, int size, const unisono_exchange_t* 
                                   const unisono_init_options_t* options, unisono_comm_t* world);
 
 /* A job whose ranks are threads of this process, for tests and examples. Create the job once; then
- * each thread calls unisono_init_thread with its rank. Free the job after all have finalized. */
+ * each thread calls unisono_init_thread with its rank. Free the job after all have finalized.
+ * Errors: ARGUMENT (a number of ranks or a rank out of range, NULL), RESOURCES, SYSTEM. STATE: a
+ * handle that has ended (freed before, or of the parent in a child of fork()), a rank that is taken
+ * already. */
 typedef struct unisono_threads_s* unisono_threads_t;
 UNISONO_API int unisono_threads_create(int ranks, unisono_threads_t* threads);
 UNISONO_API int unisono_init_thread(unisono_threads_t threads, int rank, unisono_comm_t* world);

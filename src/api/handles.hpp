@@ -12,10 +12,11 @@
 
 namespace unisono::api {
 
-template <class Object, class Handle>
+// Most: a power of two up to 64K.
+template <class Object, class Handle, std::uint32_t Most = 1 << 16>
 class HandleTable {
  public:
-  static constexpr std::uint32_t kMost = 1 << 16;
+  static constexpr std::uint32_t kMost = Most;
 
   // Null if the table is full.
   Handle insert(std::unique_ptr<Object> object) {

@@ -28,14 +28,6 @@
 #include "transport/ip/network_settings.hpp"
 #include "transport/table.hpp"
 
-struct unisono_threads_s {
-  int ranks = 0;
-  std::shared_ptr<unisono::memory::JobMemory> memory;
-  std::mutex mutex;
-  std::vector<bool> taken;
-  int present = 0;
-};
-
 namespace unisono::api {
 namespace {
 
@@ -99,19 +91,34 @@ Result<unisono_comm_t> init_process() {
   return enter(std::move(info), std::move(memory), *settings, nic);
 }
 
-Result<std::unique_ptr<unisono_threads_s>> make_threads(int ranks) {
+Result<unisono_threads_t> make_threads(int ranks) {
   const auto& settings = base::process_settings();
   if (!settings) return settings.error();
   const auto bytes = static_cast<std::uint64_t>(settings->bytes(base::Setting::shared_limit));
   UNISONO_ASSIGN(auto file, memory::create_memory(bytes));
-  auto threads = std::make_unique<unisono_threads_s>();
+  auto threads = std::make_unique<ThreadJob>();
   threads->ranks = ranks;
   threads->taken.resize(static_cast<std::size_t>(ranks));
   UNISONO_ASSIGN(threads->memory, memory::JobMemory::map(std::move(file), bytes));
-  return threads;
+  const unisono_threads_t handle = thread_jobs().insert(std::move(threads));
+  if (handle == nullptr) {
+    return Error{Code::resources, fmt::format("there are {} jobs of threads already; free those "
+                                              "that have ended",
+                                              ThreadJobTable::kMost)};
+  }
+  return handle;
 }
 
-Result<unisono_comm_t> init_thread(unisono_threads_s& threads, int rank) {
+Error bad_threads(const char* function, unisono_threads_t threads) {
+  if (threads == nullptr) {
+    return {Code::argument, fmt::format("{}: threads is NULL", function)};
+  }
+  return {Code::state, fmt::format("{}: the job of threads has ended (freed) or never was one, or "
+                                   "this process is a child that has no part in it",
+                                   function)};
+}
+
+Result<unisono_comm_t> init_thread(ThreadJob& threads, int rank) {
   {
     const std::lock_guard lock(threads.mutex);
     if (threads.taken[static_cast<std::size_t>(rank)]) {
@@ -325,7 +332,7 @@ int unisono_threads_create(int ranks, unisono_threads_t* threads) try {
   }
   auto made = make_threads(ranks);
   if (!made) return fail("unisono_threads_create", made.error());
-  *threads = std::move(*made).release();
+  *threads = *made;
   return UNISONO_OK;
 } catch (const std::exception& thrown) {
   return fail("unisono_threads_create", thrown);
@@ -333,13 +340,14 @@ int unisono_threads_create(int ranks, unisono_threads_t* threads) try {
 
 int unisono_init_thread(unisono_threads_t threads, int rank, unisono_comm_t* world) try {
   using namespace unisono::api;
-  if (threads == nullptr) return fail(Code::argument, "unisono_init_thread: threads is NULL");
+  ThreadJob* const job = thread_jobs().get(threads);
+  if (job == nullptr) return fail(bad_threads("unisono_init_thread", threads));
   if (world == nullptr) return fail(Code::argument, "unisono_init_thread: world is NULL");
-  if (rank < 0 || rank >= threads->ranks) {
+  if (rank < 0 || rank >= job->ranks) {
     return fail(Code::argument, fmt::format("unisono_init_thread: rank {} is not in 0 .. {}", rank,
-                                            threads->ranks - 1));
+                                            job->ranks - 1));
   }
-  auto handle = init_thread(*threads, rank);
+  auto handle = init_thread(*job, rank);
   if (!handle) return fail("unisono_init_thread", handle.error());
   *world = *handle;
   return UNISONO_OK;
@@ -348,9 +356,10 @@ int unisono_init_thread(unisono_threads_t threads, int rank, unisono_comm_t* wor
 }
 
 int unisono_threads_free(unisono_threads_t threads) try {
-  if (threads == nullptr) return fail(Code::argument, "unisono_threads_free: threads is NULL");
-  delete threads;  // ranks that have not finalized keep the memory
-  return UNISONO_OK;
+  using namespace unisono::api;
+  // Ranks that have not finalized keep the memory.
+  if (thread_jobs().remove(threads) != nullptr) return UNISONO_OK;
+  return fail(bad_threads("unisono_threads_free", threads));
 } catch (const std::exception& thrown) {
   return fail("unisono_threads_free", thrown);
 }

@@ -29,6 +29,11 @@ HandleTable<PersistentPlan, unisono_plan_t>& plans() {
   return table;
 }
 
+ThreadJobTable& thread_jobs() {
+  static ThreadJobTable table;
+  return table;
+}
+
 namespace {
 
 std::atomic<bool> process_initialized{false};
@@ -42,6 +47,7 @@ void disown_in_children() {
     comms().disown_all();
     requests().disown_all();
     plans().disown_all();
+    thread_jobs().disown_all();
   });
   static_cast<void>(registered);
 }

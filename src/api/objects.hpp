@@ -4,12 +4,15 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <set>
+#include <vector>
 
 #include "api/handles.hpp"
 #include "comm/communicator.hpp"
 #include "job/job.hpp"
+#include "memory/job_memory.hpp"
 #include "unisono/unisono.h"
 
 namespace unisono::api {
@@ -156,6 +159,15 @@ struct Rank {
   unisono_comm_t world = nullptr;
 };
 
+// A job of threads, which its ranks enter one by one.
+struct ThreadJob {
+  int ranks = 0;
+  std::shared_ptr<memory::JobMemory> memory;
+  std::mutex mutex;
+  std::vector<bool> taken;
+};
+using ThreadJobTable = HandleTable<ThreadJob, unisono_threads_t, 1 << 10>;
+
 HandleTable<Comm, unisono_comm_t>& make_comms();
 inline HandleTable<Comm, unisono_comm_t>& comms() {
   static HandleTable<Comm, unisono_comm_t>& made = make_comms();
@@ -163,6 +175,7 @@ inline HandleTable<Comm, unisono_comm_t>& comms() {
 }
 HandleTable<Request, unisono_request_t>& requests();
 HandleTable<PersistentPlan, unisono_plan_t>& plans();
+ThreadJobTable& thread_jobs();
 
 // A handle for a communicator that does not exist yet; resources error if there are too many. It is
 // returned by comms().remove(), or filled by add_comm().

@@ -303,6 +303,27 @@ TEST(ThreadJobs, RefuseWhatMakesNoSense) {
   ASSERT_TRUE(succeeded(unisono_threads_free(threads)));
 }
 
+TEST(ThreadJobs, AHandleThatHasEndedIsAnError) {
+  unisono_threads_t ended = nullptr;
+  ASSERT_TRUE(succeeded(unisono_threads_create(1, &ended)));
+  ASSERT_TRUE(succeeded(unisono_threads_free(ended)));
+  unisono_threads_t living = nullptr;  // it may have the ended one's place
+  ASSERT_TRUE(succeeded(unisono_threads_create(1, &living)));
+  unisono_comm_t world = nullptr;
+  EXPECT_TRUE(failed(unisono_threads_free(ended), UNISONO_ERROR_STATE,
+                     {"unisono_threads_free", "has ended"}));
+  EXPECT_TRUE(failed(unisono_init_thread(ended, 0, &world), UNISONO_ERROR_STATE,
+                     {"unisono_init_thread", "has ended"}));
+  EXPECT_EQ(world, nullptr);
+  for (const unisono_threads_t threads : garbage<unisono_threads_t>()) {
+    EXPECT_TRUE(failed(unisono_threads_free(threads), UNISONO_ERROR_STATE));
+    EXPECT_TRUE(failed(unisono_init_thread(threads, 0, &world), UNISONO_ERROR_STATE));
+  }
+  ASSERT_TRUE(succeeded(unisono_init_thread(living, 0, &world)));
+  ASSERT_TRUE(succeeded(unisono_finalize(world)));
+  ASSERT_TRUE(succeeded(unisono_threads_free(living)));
+}
+
 // ---- the small functions ----
 
 TEST(LastError, IsOfTheCallingThread) {
