@@ -158,15 +158,28 @@ base::Result<std::int64_t> JobMemory::allocate_new(std::int64_t bytes) {
   }
   if (state.used_end == 0) state.used_end = first_offset();
   const std::int64_t limit = state.limit == 0 ? bytes_ : state.limit;
-  if (state.used_end + bytes > limit) {
-    return Error{Code::resources,
-                 fmt::format("the job's memory file has no room for {} more bytes: {} of {} are in "
-                             "use; free communicators or raise UNISONO_SHARED_LIMIT",
-                             bytes, state.used_end, limit)};
-  }
+  if (state.used_end + bytes > limit) return no_room(bytes);
   const std::int64_t offset = state.used_end;
   state.used_end += bytes;
   return offset;
+}
+
+// The user knows the setting only, so the message derives a host's part from it.
+Error JobMemory::no_room(std::int64_t bytes) const {
+  const MemoryHeader& state = header();
+  const std::string what =
+      fmt::format("the job's memory file has no room for {} more bytes", bytes);
+  if (state.limit == 0) {
+    return {Code::resources,
+            fmt::format("{}: {} of the {} bytes of UNISONO_SHARED_LIMIT are in use; free "
+                        "communicators or raise it",
+                        what, state.used_end, bytes_)};
+  }
+  return {Code::resources,
+          fmt::format("{}: {} of this host's {} bytes are in use. UNISONO_SHARED_LIMIT is {} bytes "
+                      "and divided by {} hosts; free communicators or raise it",
+                      what, state.used_end - state.part_begin, state.limit - state.part_begin,
+                      bytes_, state.parts)};
 }
 
 std::int64_t JobMemory::room() const {
@@ -267,6 +280,8 @@ base::Status JobMemory::confine(int part, int parts) {
   MemoryHeader& state = header();
   const std::int64_t share = (bytes_ - state.used_end) / parts / kSegmentAlignment;
   state.used_end += part * share * kSegmentAlignment;
+  state.part_begin = state.used_end;
+  state.parts = parts;
   state.limit = state.used_end + share * kSegmentAlignment;
   return base::success();
 }

@@ -30,8 +30,10 @@ std::uint64_t process_mark();
 struct MemoryHeader {
   std::atomic<std::uint64_t> lock;  // the process that holds it, as process_mark(); 0: none
   std::uint32_t free_count;
-  std::int64_t used_end;  // segments from here on were never used; 0: none yet
-  std::int64_t limit;     // end of the part that this host allocates from; 0: none
+  std::int64_t used_end;    // segments from here on were never used; 0: none yet
+  std::int64_t limit;       // end of the part that this host allocates from; 0: none
+  std::int64_t part_begin;  // of that part
+  std::int64_t parts;       // the number of such parts
   struct Free {
     std::int64_t offset, bytes;
   } free[kMostFreeSegments];
@@ -86,6 +88,7 @@ class JobMemory : public std::enable_shared_from_this<JobMemory> {
  private:
   JobMemory(base::Descriptor file, std::byte* base, std::int64_t bytes);
   base::Result<std::int64_t> allocate_new(std::int64_t bytes);
+  base::Error no_room(std::int64_t bytes) const;  // under the lock
   bool release_kept();
   int reserve_pages(std::int64_t offset, std::int64_t bytes);
 

@@ -60,7 +60,7 @@ constexpr std::array<SettingRow, kSettingCount> kTable{{
     {Setting::buffers, "UNISONO_BUFFERS", SettingType::size, "64M", 64 * kKiB, kTiB, false, "", kUser,
      "Most shared memory that one communicator may use for its buffers on a host. On one host, each doubling beyond 64M doubles the parts of long messages, up to 4 MiB at 2G. Ranks that compute meanwhile wait less often with long parts."},
     {Setting::shared_limit, "UNISONO_SHARED_LIMIT", SettingType::size, "16G", kMiB, 16 * kTiB, false, "", kUser,
-     "Address space reserved for the job's shared memory. Only used pages take memory."},
+     "Address space reserved for the job's shared memory. Only used pages take memory. Each of several hosts gets an equal part, the limit divided by the number of hosts."},
     {Setting::networks, "UNISONO_NETWORKS", SettingType::text, "", 0, 0, false, "", kUser,
      "Addresses of a host that its ranks may use between hosts: interfaces, addresses and networks, as in eth0,10.0.0.0/8. ^ excludes, as in ^docker0. Not set: the address that routes to the other hosts."},
     {Setting::multicast, "UNISONO_MULTICAST", SettingType::toggle, "auto", 0, 0, false, "", kUser,

@@ -89,8 +89,24 @@ TEST(JobMemory, AFullFileIsAnErrorThatNamesTheLimit) {
   const auto offset = memory->allocate(64 << 20);
   ASSERT_FALSE(offset.ok());
   EXPECT_EQ(offset.error().code, base::Code::resources);
-  EXPECT_NE(offset.error().message.find("UNISONO_SHARED_LIMIT"), std::string::npos);
+  EXPECT_NE(offset.error().message.find(" of the 4194304 bytes of UNISONO_SHARED_LIMIT"),
+            std::string::npos)
+      << offset.error().message;
   EXPECT_TRUE(memory->allocate(1 << 20).ok()) << "what fits still fits";
+}
+
+TEST(JobMemory, AFullPartOfAHostIsAnErrorThatNamesTheLimitAndTheNumberOfHosts) {
+  auto memory = make_memory(4 << 20);
+  ASSERT_TRUE(memory->allocate(1 << 16).ok());
+  ASSERT_TRUE(memory->confine(1, 2).ok());
+  ASSERT_TRUE(memory->allocate(1 << 20).ok());
+  const auto offset = memory->allocate(1 << 20);
+  ASSERT_FALSE(offset.ok());
+  EXPECT_NE(offset.error().message.find(
+                ": 1048576 of this host's 2031616 bytes are in use. UNISONO_SHARED_LIMIT is "
+                "4194304 bytes and divided by 2 hosts"),
+            std::string::npos)
+      << offset.error().message;
 }
 
 // A process that takes the lock of `memory` and then a signal.
