@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <string>
 
 namespace unisono::tools::run_output_test {
@@ -75,6 +76,27 @@ TEST(RunSink, WritesUntilItsReaderLeaves) {
   sink.write_some();
   EXPECT_TRUE(sink.closed());
   EXPECT_FALSE(sink.wants_to_write());
+  close(ends[1]);
+}
+
+TEST(RunSink, SaysWhyItCannotWriteUnlessItsReaderHasLeft) {
+  signal(SIGPIPE, SIG_IGN);
+  const int full = open("/dev/full", O_WRONLY | O_CLOEXEC);
+  ASSERT_GE(full, 0);
+  Sink sink(full);
+  sink.queue() += "hello";
+  sink.write_some();
+  EXPECT_TRUE(sink.closed());
+  EXPECT_EQ(sink.error_number(), ENOSPC);
+  close(full);
+  std::array<int, 2> ends{};
+  ASSERT_EQ(pipe2(ends.data(), O_CLOEXEC), 0);
+  close(ends[0]);
+  Sink left(ends[1]);
+  left.queue() += "hello";
+  left.write_some();
+  EXPECT_TRUE(left.closed());
+  EXPECT_EQ(left.error_number(), 0);
   close(ends[1]);
 }
 

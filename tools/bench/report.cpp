@@ -4,10 +4,11 @@
 #include <fmt/format.h>
 #include <unisono/unisono.h>
 
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <nlohmann/json.hpp>
+#include <utility>
+
+#include "bench/text_file.hpp"
 
 namespace unisono::tools::bench {
 namespace {
@@ -73,7 +74,7 @@ class TableReport final : public Report {
     print_line(line + fmt::format("{:>7}  {} {}", m.wrong, m.algorithm, m.engine));
   }
 
-  void end() override {}
+  base::Status end() override { return base::success(); }
 
  private:
   Options options_;
@@ -110,7 +111,7 @@ class OsuReport final : public Report {
                            single ? m.single_cpu_us : m.cpu_us));
   }
 
-  void end() override {}
+  base::Status end() override { return base::success(); }
 
  private:
   Options options_;
@@ -119,13 +120,8 @@ class OsuReport final : public Report {
 
 class JsonReport final : public Report {
  public:
-  // Owns the file, unless it is stdout.
-  explicit JsonReport(std::FILE* file) : file_(file) {}
-  JsonReport(const JsonReport&) = delete;
-  JsonReport& operator=(const JsonReport&) = delete;
-  ~JsonReport() override {
-    if (file_ != stdout) std::fclose(file_);
-  }
+  // Empty: to stdout.
+  explicit JsonReport(std::string path) : path_(std::move(path)) {}
 
   void begin(const Job& job) override {
     method_ = job.options.method;
@@ -155,13 +151,16 @@ class JsonReport final : public Report {
     document_["results"].push_back(std::move(row));
   }
 
-  void end() override {
-    fmt::print(file_, "{}\n", document_.dump(1));
-    std::fflush(file_);
+  base::Status end() override {
+    const std::string text = document_.dump(1) + "\n";
+    if (!path_.empty()) return write_text_file("--json", path_, text);
+    fmt::print("{}", text);
+    std::fflush(stdout);
+    return base::success();
   }
 
  private:
-  std::FILE* file_;
+  std::string path_;
   nlohmann::ordered_json document_;
   Method method_ = Method::both;
   Subject subject_;
@@ -180,8 +179,9 @@ class AllReports final : public Report {
   void cell(std::int64_t bytes, std::int64_t count, const Measurement& measurement) override {
     for (const auto& each : reports_) each->cell(bytes, count, measurement);
   }
-  void end() override {
-    for (const auto& each : reports_) each->end();
+  base::Status end() override {
+    for (const auto& each : reports_) UNISONO_TRY(each->end());
+    return base::success();
   }
 
  private:
@@ -200,16 +200,12 @@ base::Result<std::unique_ptr<Report>> make_report(Format format, const std::stri
       all->add(std::make_unique<OsuReport>());
       break;
     case Format::json:
-      all->add(std::make_unique<JsonReport>(stdout));
+      all->add(std::make_unique<JsonReport>(""));
       break;
   }
   if (!json_path.empty()) {
-    std::FILE* file = std::fopen(json_path.c_str(), "we");
-    if (file == nullptr) {
-      return base::Error{base::Code::argument, fmt::format("--json: cannot write '{}': {}",
-                                                           json_path, std::strerror(errno))};
-    }
-    all->add(std::make_unique<JsonReport>(file));
+    UNISONO_TRY(write_text_file("--json", json_path, ""));
+    all->add(std::make_unique<JsonReport>(json_path));
   }
   return std::unique_ptr<Report>(std::move(all));
 }

@@ -22,7 +22,7 @@ class Report {
   virtual void subject(const Subject& subject) = 0;
   // `bytes` and `count` are 0 for a barrier.
   virtual void cell(std::int64_t bytes, std::int64_t count, const Measurement& measurement) = 0;
-  virtual void end() = 0;
+  virtual base::Status end() = 0;  // an error if the file of JSON cannot be written
 };
 
 // Writes to stdout, and JSON to `json_path` too if it is not empty; the file is created at once.

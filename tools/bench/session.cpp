@@ -82,8 +82,7 @@ base::Status Session::measure_all() {
       UNISONO_TRY(measure_cell(pattern, subject, bytes));
     }
   }
-  if (report_) report_->end();
-  return base::success();
+  return report_ ? report_->end() : base::success();
 }
 
 base::Status Session::measure_cell(const Pattern& pattern, const Subject& subject,

@@ -16,7 +16,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
-#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -39,7 +38,7 @@ constexpr int kMostInterfaces = 16;  // their names fit in a message (nic::kLong
 
 struct Options {
   ServerOptions server;
-  nic::Mode mode = nic::Mode::automatic;
+  std::string mode = "auto";
   int metrics_seconds = 15;
   int drain_seconds = 0;
 };
@@ -50,10 +49,12 @@ std::string version_text() {
                      nic::has_program() ? "built in" : "not built");
 }
 
+nic::Mode mode_of(const std::string& name) {
+  if (name == "native") return nic::Mode::native;
+  return name == "generic" ? nic::Mode::generic : nic::Mode::automatic;
+}
+
 void declare(CLI::App& app, Options& options) {
-  const std::map<std::string, nic::Mode> modes = {{"auto", nic::Mode::automatic},
-                                                  {"native", nic::Mode::native},
-                                                  {"generic", nic::Mode::generic}};
   ServerOptions& server = options.server;
   server.path = nic::kServicePath;
   server.port = nic::kServicePort;
@@ -66,7 +67,7 @@ void declare(CLI::App& app, Options& options) {
       ->capture_default_str();
   app.add_option("--mode", options.mode, "auto, native (in the driver) or generic")
       ->option_text("auto|native|generic")
-      ->transform(CLI::CheckedTransformer(modes));
+      ->check(CLI::IsMember({"auto", "native", "generic"}));
   app.add_option("--port", server.port, "UDP port that packets of the NIC path have")
       ->check(CLI::Range(1024, 65535))
       ->capture_default_str();
@@ -195,7 +196,7 @@ base::Status serve(const Options& options) {
   UNISONO_TRY(check_different(options.server.interfaces));
   Loaded loaded;
   for (const std::string& interface : options.server.interfaces) {
-    UNISONO_TRY(loaded.add(interface, options.mode));
+    UNISONO_TRY(loaded.add(interface, mode_of(options.mode)));
   }
   make_directory(options.server.path);
   ServerOptions wanted = options.server;

@@ -153,6 +153,7 @@ class Job {
   int exit_status_ = 0;
   int loss_status_ = 0;  // of the first rank that was killed, if that counts as a loss only
   bool some_exited_ = false;
+  bool names_lost_output_ = false;
 };
 
 Status Job::start(int& exit_status) {
@@ -225,6 +226,7 @@ int Job::run() {
   while ((out_.wants_to_write() || err_.wants_to_write()) && interrupts_ == interrupts_before) {
     turn(kNever);
   }
+  if (names_lost_output_) return kExitNoOutput;
   return some_exited_ || exit_status_ != 0 ? exit_status_ : loss_status_;
 }
 
@@ -346,6 +348,10 @@ void Job::drop_streams_without_reader() {
   for (const Stream& stream : streams_) {
     if (sink_of(stream).closed()) descriptor_of(stream).reset();
   }
+  if (out_.error_number() == 0 || names_lost_output_) return;
+  names_lost_output_ = true;
+  say(fmt::format("cannot write to standard output: {}; ranks that write more get SIGPIPE",
+                  std::strerror(out_.error_number())));
 }
 
 void Job::read_terminal() {

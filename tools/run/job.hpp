@@ -25,6 +25,7 @@ struct JobOptions {
 };
 
 // Exit statuses besides those of the ranks.
+inline constexpr int kExitNoOutput = 2;   // the ranks' output cannot be written
 inline constexpr int kExitTimeout = 124;  // as timeout(1)
 
 // Runs the job to its end and returns the exit status of `unisono run`. It is 0 if all ranks

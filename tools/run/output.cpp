@@ -49,6 +49,7 @@ void Sink::write_some() {
     queue_.erase(0, static_cast<std::size_t>(written));
   } else if (errno != EINTR && errno != EAGAIN) {
     closed_ = true;
+    if (errno != EPIPE) error_number_ = errno;
     queue_.clear();
   }
 }

@@ -38,8 +38,11 @@ class Sink {
   bool wants_to_write() const { return !closed_ && !queue_.empty(); }
   // Whether ranks may be read for it: not while its reader lags behind.
   bool has_room() const { return queue_.size() < kMostQueuedBytes; }
-  // Its reader is gone; queued output is dropped.
+  // Nothing can be written any more, most often because its reader is gone. Queued output is
+  // dropped.
   bool closed() const { return closed_; }
+  // Why it is closed, as a number of errno; 0: it is open, or its reader has left (EPIPE).
+  int error_number() const { return error_number_; }
 
   // Call it when poll(2) reports that it is writable.
   void write_some();
@@ -49,6 +52,7 @@ class Sink {
 
   int descriptor_;
   bool closed_ = false;
+  int error_number_ = 0;
   std::string queue_;
 };
 

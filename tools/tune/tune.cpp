@@ -2,12 +2,17 @@
 // unisono tune: measures this machine and writes its machine file into the user's cache folder.
 #include <fmt/format.h>
 #include <unisono/unisono.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
+#include <filesystem>
 #include <memory>
 #include <string>
+#include <system_error>
 
 #include "base/clock.hpp"
 #include "base/settings/settings.hpp"
@@ -45,6 +50,21 @@ void print(const tune::Tuning& tuning) {
   }
   for (const std::string& each : tuning.left_out) fmt::print("left out: {}\n", each);
   for (const std::string& each : tuning.disturbed) fmt::print("low confidence: {}\n", each);
+}
+
+// Better known before the machine is measured than after it.
+base::Status check_output(const std::string& path) {
+  if (path.empty()) return base::success();
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) {
+    return base::argument_error(
+        fmt::format("--output: cannot write '{}': {}", path, std::strerror(EISDIR)));
+  }
+  // The file is written beside its place and then gets its name.
+  const std::string folder = std::filesystem::path(path).parent_path().string();
+  if (access(folder.empty() ? "." : folder.c_str(), W_OK | X_OK) == 0) return base::success();
+  return base::argument_error(
+      fmt::format("--output: cannot write '{}': {}", path, std::strerror(errno)));
 }
 
 base::Result<std::string> write(const TuneArguments& arguments, const std::string& folder,
@@ -104,6 +124,11 @@ void add_tune(CLI::App& app, int& exit_status) {
                       "Write this file [machine.json in $XDG_CACHE_HOME/unisono]");
   command->footer("Example:\n  unisono tune --quick");
   command->callback([arguments, &exit_status] {
+    if (const base::Status output = check_output(arguments->output); !output.ok()) {
+      fmt::print(stderr, "unisono tune: {}\n", output.error().message);
+      exit_status = kExitUsage;
+      return;
+    }
     const base::Status status = run_tune(*arguments);
     if (status.ok()) return;
     fmt::print(stderr, "unisono tune: {}\n", status.error().message);
