@@ -24,7 +24,8 @@ _GRACE = 5.0
 class SpawnError(RuntimeError):
     """A rank of spawn() has raised an exception, or has ended without a result.
 
-    `rank` is the first such rank. The exception that it raised is the cause, if it can be pickled.
+    `rank` is the first such rank. The exception that it raised is the cause, if it can be pickled
+    and is none of unisono.mpi.
     """
 
     def __init__(self, message: str, rank: int) -> None:
@@ -53,6 +54,11 @@ def _pickled(outcome: _Outcome) -> tuple[bytes, bytes]:
         return text.encode("utf-8", "replace"), pickle.dumps((None, None))
 
 
+def _is_of_mpi(error: BaseException) -> bool:
+    """The parent must not import unisono.mpi, which joins a job then."""
+    return any(kind.__module__.startswith("unisono.mpi") for kind in type(error).__mro__)
+
+
 def _run(function: Callable[..., Any], args: Sequence[Any], connection: Connection) -> NoReturn:
     """In a child, which never returns to the program."""
     status = 1
@@ -61,7 +67,8 @@ def _run(function: Callable[..., Any], args: Sequence[Any], connection: Connecti
             outcome = _Outcome(function(*args))
             status = 0
         except BaseException as error:  # noqa: B902 (SystemExit as well)
-            outcome = _Outcome(error=error, text=traceback.format_exc())
+            kept = None if _is_of_mpi(error) else error
+            outcome = _Outcome(error=kept, text=traceback.format_exc())
         for part in _pickled(outcome):
             connection.send_bytes(part)
         connection.close()

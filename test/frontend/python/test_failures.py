@@ -340,6 +340,19 @@ def test_spawn_tells_of_an_exception_that_cannot_be_unpickled():
     assert caught.value.__cause__ is None
 
 
+def failing_with_one_of_mpi():
+    from unisono import mpi as MPI
+    if MPI.COMM_WORLD.rank == 1:
+        raise MPI.Exception(MPI.ERR_ARG, "an argument of mine")
+    MPI.COMM_WORLD.Barrier()
+
+
+def test_spawn_joins_no_job_for_an_exception_of_mpi():
+    with pytest.raises(unisono.SpawnError, match="an argument of mine"):
+        unisono.spawn(failing_with_one_of_mpi, ranks=2)
+    assert unisono.spawn(size_of_all, ranks=2) == [2, 2]
+
+
 def size_of_all():
     with unisono.init() as comm:
         return comm.size
