@@ -132,6 +132,12 @@ typedef void (*unisono_function_t)(void* target, const void* left, const void* r
 UNISONO_API int unisono_op_create(unisono_function_t function, int commutative, void* user,
                                   unisono_op_t* op);
 
+/* For the function of an operator, which calls it on its own thread: it cannot combine the
+ * operands, and need not write target. The operation ends on this rank, and the communicator fails
+ * on all ranks, with PEER_ARGUMENT, this rank's number and `why`. No rank gets a result that needed
+ * this one. Errors: STATE (no function of an operator runs on this thread), RESOURCES. */
+UNISONO_API int unisono_op_fail(const char* why);
+
 /* ---- jobs and communicators --------------------------------------------------------------------
  */
 

@@ -9,6 +9,7 @@
 
 #include "api/error.hpp"
 #include "arith/type.hpp"
+#include "plan/operator_failure.hpp"
 #include "unisono/unisono.h"
 
 namespace unisono::api {
@@ -142,6 +143,18 @@ int unisono_op_create(unisono_function_t function, int commutative, void* user,
   return UNISONO_OK;
 } catch (const std::exception& thrown) {
   return fail("unisono_op_create", thrown);
+}
+
+int unisono_op_fail(const char* why) try {
+  using namespace unisono::api;
+  unisono::plan::FunctionRun* const run = unisono::plan::FunctionRun::current();
+  if (run == nullptr) {
+    return fail(Code::state, "unisono_op_fail: no function of an operator runs on this thread");
+  }
+  run->fail(why == nullptr ? "" : why);
+  return UNISONO_OK;
+} catch (const std::exception& thrown) {
+  return fail("unisono_op_fail", thrown);
 }
 
 }  // extern "C"

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "engine/engine.hpp"
 
+#include <fmt/format.h>
+
 #include "engine/call_record.hpp"
 
 namespace unisono::engine {
@@ -44,6 +46,17 @@ Stall HostEngine::describe_stall(const Operation& operation) const {
     if (!record || record->sequence < host.sequence()) stall.not_called.push_back(r);
   }
   return stall;
+}
+
+base::Error InlineEngine::error(const Operation& operation) const {
+  return {base::Code::peer_argument, fmt::format("the operator failed on rank {}: {}",
+                                                 operation.host.lane().rank(), operator_failure_)};
+}
+
+// The operation is given up where the caller hears of the failure.
+Outcome InlineEngine::note(const plan::OperatorFailure& failure) {
+  operator_failure_ = failure.what();
+  return Outcome::failed;
 }
 
 Outcome HelpingEngine::step(Operation& operation) {

@@ -12,6 +12,7 @@
 
 #include "base/result.hpp"
 #include "engine/operation.hpp"
+#include "plan/operator_failure.hpp"
 
 namespace unisono::engine {
 
@@ -81,6 +82,8 @@ class InlineEngine final : public HostEngine {
   Outcome step(Operation& operation) override {
     try {
       return operation.host.step<false>(parts_.machine);
+    } catch (const plan::OperatorFailure& failure) {
+      return note(failure);
     } catch (...) {  // no memory: the caller hears of it, and may free the buffers
       cancel(operation);
       throw;
@@ -91,11 +94,19 @@ class InlineEngine final : public HostEngine {
   [[gnu::always_inline]] Outcome first_step(Operation& operation) {
     try {
       return operation.host.first_step(parts_.machine);
+    } catch (const plan::OperatorFailure& failure) {
+      return note(failure);
     } catch (...) {
       cancel(operation);
       throw;
     }
   }
+  base::Error error(const Operation& operation) const override;
+
+ private:
+  Outcome note(const plan::OperatorFailure& failure);
+
+  std::string operator_failure_;  // of the last operation whose operator has failed
 };
 
 class HelpingEngine final : public HostEngine {

@@ -13,6 +13,7 @@
 #include "base/log.hpp"
 #include "plan/digest.hpp"
 #include "plan/make_programs.hpp"
+#include "plan/operator_failure.hpp"
 #include "plan/segments.hpp"
 #include "select/candidates.hpp"
 
@@ -54,7 +55,9 @@ std::shared_ptr<Plan> without_learning(const Plan& plan) {
 void call_user(void* target, const void* left, const void* right, std::int64_t count,
                const void* context) {
   const auto& user = *static_cast<const UserOperator*>(context);
+  FunctionRun run;
   user.function(target, left, right, count, user.type, user.user);
+  run.throw_failure();
 }
 
 // One plan in the making.

@@ -76,7 +76,7 @@ struct Ways<prepare_> {
     Communicator::Use use(communicator);
     Call call(communicator);
     prepare(call, name, arguments...);
-    use.run([&call] { return call.run(); });
+    run_for(use, call, [&call] { return call.run(); });
     return finish(call);
   }
 

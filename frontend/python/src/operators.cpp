@@ -51,6 +51,15 @@ class UserOperator {
     } catch (nb::python_error& error) {
       self.error_ = nb::borrow(error.value());
       ++self.errors_;
+      unisono_op_fail(said_by(error).c_str());  // no rank goes on with what is not written
+    }
+  }
+
+  static std::string said_by(const nb::python_error& error) {
+    try {
+      return text_of(error);
+    } catch (nb::python_error&) {  // of the exception's own __str__
+      return "an exception";
     }
   }
 

@@ -26,7 +26,7 @@ nb::object finish(Call& call) {
 Request::Request(nb::object owner, std::unique_ptr<Call> call)
     : owner_(std::move(owner)), call_(std::move(call)) {
   Communicator::Use use(call_->comm);
-  use.run([this] { return call_->start(&request_); });
+  run_for(use, *call_, [this] { return call_->start(&request_); });
 }
 
 Request::~Request() {
@@ -39,7 +39,7 @@ template <class Function>
 void Request::call_library(const Function& function) {
   Communicator::Use use(call_->comm);
   try {
-    use.run([&] { return function(&request_); });
+    run_for(use, *call_, [&] { return function(&request_); });
   } catch (const nb::python_error& error) {
     if (request_ == nullptr) {
       call_.reset();
@@ -120,7 +120,7 @@ void Plan::start() {
   if (is_active_) raise(UNISONO_ERROR_STATE, "a start of this plan is still active; wait for it");
   Communicator::Use use(call_->comm);
   call_->op.errors_before = errors_of(call_->op);
-  use.run([this] { return unisono_plan_start(plan_); });
+  run_for(use, *call_, [this] { return unisono_plan_start(plan_); });
   is_active_ = true;
 }
 
@@ -129,7 +129,7 @@ nb::object Plan::wait() {
   if (is_active_) {
     Communicator::Use use(call_->comm);
     is_active_ = false;  // also if it has failed
-    use.run([this] { return unisono_plan_wait(plan_); });
+    run_for(use, *call_, [this] { return unisono_plan_wait(plan_); });
   }
   return finish(*call_);
 }
@@ -140,7 +140,7 @@ bool Plan::done() {
   int done = 0;
   Communicator::Use use(call_->comm);
   try {
-    use.run([&] { return unisono_plan_test(plan_, &done); });
+    run_for(use, *call_, [&] { return unisono_plan_test(plan_, &done); });
   } catch (...) {
     is_active_ = false;
     throw;
@@ -154,7 +154,7 @@ nb::object Plan::run() {
   if (is_active_) raise(UNISONO_ERROR_STATE, "a start of this plan is still active; wait for it");
   Communicator::Use use(call_->comm);
   call_->op.errors_before = errors_of(call_->op);
-  use.run([this] {
+  run_for(use, *call_, [this] {
     const int code = unisono_plan_start(plan_);
     return code == UNISONO_OK ? unisono_plan_wait(plan_) : code;
   });

@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "call.hpp"
+#include "errors.hpp"
 
 namespace unisono::python {
 
@@ -65,6 +66,21 @@ class Plan {
   unisono_plan_t plan_ = nullptr;
   bool is_active_ = false;
 };
+
+// Runs `function`, which calls the library for the call and returns its code. If the call fails and
+// its operator has raised an exception here, it raises that one, else the library's.
+template <class Function>
+void run_for(Communicator::Use& use, const Call& call, const Function& function) {
+  if (call.op.user == nullptr) [[likely]]
+    return use.run(function);
+  try {
+    use.run(function);
+  } catch (const nanobind::python_error&) {
+    const nanobind::object error = take_error(call.op);
+    if (error.is_valid()) raise(error);
+    throw;
+  }
+}
 
 // The result of a call that has ended without an error of the library; raises that of the operator.
 nanobind::object finish(Call& call);

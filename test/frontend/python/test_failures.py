@@ -319,6 +319,41 @@ def test_an_operator_that_raises():
     assert unisono.spawn(raising, ranks=3) == [True] * 3
 
 
+def raising_on_one_rank(form, count):
+    """What the call gave, and what the next one did."""
+    with unisono.init() as comm:
+        def add(left, right):
+            if comm.rank == 0:
+                raise ZeroDivisionError("of rank 0")
+            return left + right
+
+        def call():
+            array = numpy.full(count, comm.rank + 1.0)
+            if form == "started":
+                return comm.allreduce_start(array, op=add).wait()
+            return (comm.allreduce_plan(array, op=add)() if form == "planned"
+                    else comm.allreduce(array, op=add))
+
+        def outcome(function):
+            try:
+                result = function()
+                return "fine" if result is None or (result == 6.0).all() else "wrong"
+            except (ZeroDivisionError, unisono.PeerArgumentError) as error:
+                return f"{type(error).__name__}: {error}"
+        return outcome(call), outcome(comm.barrier)
+
+
+@pytest.mark.parametrize("count", [1, 1000, 300_000])
+@pytest.mark.parametrize("form", ["blocking", "started", "planned"])
+def test_an_operator_that_raises_on_one_rank_gives_no_rank_a_wrong_result(form, count):
+    outcomes = unisono.spawn(raising_on_one_rank, (form, count), ranks=3)
+    told = "the operator failed on rank 0: ZeroDivisionError: of rank 0"
+    assert outcomes[0][0] == "ZeroDivisionError: of rank 0"  # rank 0 combines in each of them
+    for call, later in outcomes:
+        assert call in ("fine", outcomes[0][0]) or told in call
+        assert told in later
+
+
 class OfTwo(Exception):
     """Its pickle calls it with one argument, which it does not take."""
 

@@ -2,6 +2,7 @@
 """How programs use it: event loops, threads, loops of many calls, ends without warning."""
 
 import asyncio
+import contextlib
 import enum
 import gc
 import os
@@ -420,7 +421,10 @@ def failing_again(start):
 
     def fail(held):
         mine = numpy.ones(3 + comm.rank)
-        request = start(comm, mine)
+        try:
+            request = start(comm, mine)
+        except (unisono.Error, ZeroDivisionError):  # the operator has run in the start
+            return start is not with_other_lengths, weakref.ref(mine), None
         errors = []
         for _ in range(3):
             try:
@@ -429,7 +433,9 @@ def failing_again(start):
                 frames = len(traceback.extract_tb(error.__traceback__))
                 errors.append((type(error), str(error), frames))
         assert request.done() and len(errors) in (0, 3)
-        assert len(set(errors)) < 2, errors
+        assert len({error[:2] for error in errors}) < 2, errors
+        # The first wait may show where the operator raised; no wait adds to another one's frames.
+        assert len(set(errors[1:])) < 2 and errors == sorted(errors, key=lambda error: -error[2])
         return len(errors) == 3, weakref.ref(mine), request
 
     has_failed, array, request = fail(held)
@@ -452,8 +458,9 @@ def with_an_operator_that_raises(comm, mine):
 
 def with_an_operator_that_raises_and_done(comm, mine):
     request = with_an_operator_that_raises(comm, mine)
-    while not request.done():
-        pass
+    with contextlib.suppress(unisono.Error, ZeroDivisionError):
+        while not request.done():
+            pass
     return request
 
 
