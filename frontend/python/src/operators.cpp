@@ -51,7 +51,8 @@ class UserOperator {
     } catch (nb::python_error& error) {
       self.error_ = nb::borrow(error.value());
       ++self.errors_;
-      unisono_op_fail(said_by(error).c_str());  // no rank goes on with what is not written
+      // Else other ranks would get memory that the function has not written.
+      unisono_op_fail(said_by(error).c_str());
     }
   }
 

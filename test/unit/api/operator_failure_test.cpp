@@ -15,7 +15,7 @@
 namespace unisono::harness::operator_failure_test {
 namespace {
 
-// The rank of the thread, if its function fails.
+// Whether the function fails on this thread.
 thread_local bool fails_here = false;
 
 void add_or_fail(void* target, const void* left, const void* right, std::int64_t count,

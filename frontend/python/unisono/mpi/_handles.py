@@ -77,7 +77,7 @@ class Handle:
             self._why = str(error)
 
     def run(self, function: Callable[[_native.Communicator], Result]) -> Result:
-        """A call of this rank, on what is the communicator now."""
+        """Makes a call of this rank on the present communicator."""
         comm = self._comm
         if comm is None or self._is_freed:
             comm = self.comm
