@@ -19,9 +19,9 @@ bool has_output_blocks(Collective c) {
   return schedule::has_blocks(c) && c != Collective::scatter && c != Collective::reduce_scatter;
 }
 
-// A stream's kernel needs least for each byte of messages of about that length. They fit into a
-// core's cache together with what they are combined with.
-constexpr std::int64_t kPieceBytes = 128 * 1024;
+// A stream's kernel needs less for each byte of longer messages. Those of about that length still
+// fit into a core's cache together with what they are combined with.
+constexpr std::int64_t kPieceBytes = 512 * 1024;
 constexpr int kPiecesOfChain = 8;  // as a chain of hosts passes a vector on
 constexpr int kLeastPieces = 4;
 

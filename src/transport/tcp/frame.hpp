@@ -32,6 +32,11 @@ using FrameHeader = std::array<std::byte, kFrameHeaderBytes>;
 // Longer transfers go in several frames. A frame is tagged while it lies in the processor's cache.
 inline constexpr std::size_t kMostFrameBytes = std::size_t{128} << 10;
 
+// Frames that one system call sends. With a call for each, the kernel needs 1.7 times as long for
+// 1 MiB.
+inline constexpr std::size_t kFramesInBatch = 8;
+inline constexpr std::size_t kMostBatchBytes = kFramesInBatch * kMostFrameBytes;
+
 struct StreamFrame {
   std::uint64_t place = 0;
   std::uint32_t bytes = 0;

@@ -71,7 +71,7 @@ void OutgoingStream::take_connection() {
                         identity_.key);
   challenge_have_ = 0;
   state_ = State::greeting;
-  send_or_keep(hello_, {}, false);
+  send_or_keep(hello_);
 }
 
 void OutgoingStream::take_challenge() {
@@ -99,7 +99,7 @@ void OutgoingStream::take_challenge() {
   number_ = 0;
   pause_ns_ = 0;
   state_ = State::open;
-  send_or_keep(session.answer, {}, false);
+  send_or_keep(session.answer);
 }
 
 void OutgoingStream::look() {
@@ -137,33 +137,50 @@ bool OutgoingStream::is_alive() {
 
 void OutgoingStream::write(const Transfer& transfer) {
   if (state_ != State::open) return;  // the rank is lost
-  const bool has_flag = transfer.flag != kNoFlag;
   message_is_open_ = true;
   std::size_t done = 0;
   do {
-    const std::size_t piece = std::min(kMostFrameBytes, transfer.bytes - done);
-    const std::span payload(transfer.from + done, piece);
-    StreamFrame frame{.place = transfer.offset + done, .bytes = static_cast<std::uint32_t>(piece)};
-    done += piece;
-    const bool is_last = done == transfer.bytes;
-    if (is_last && has_flag) {
+    const std::size_t bytes = std::min(kMostBatchBytes, transfer.bytes - done);
+    write_batch(transfer, done, bytes);
+    done += bytes;
+  } while (done < transfer.bytes && state_ == State::open);
+  if (transfer.flag != kNoFlag && state_ == State::open) message_is_open_ = false;
+}
+
+// Some frames of a transfer, by one system call.
+void OutgoingStream::write_batch(const Transfer& transfer, std::size_t from, std::size_t bytes) {
+  std::array<FrameHeader, kFramesInBatch> headers;
+  std::array<iovec, 2 * kFramesInBatch> parts;
+  std::size_t count = 0;
+  const std::size_t end = from + bytes;
+  const bool has_end = end == transfer.bytes && transfer.flag != kNoFlag;
+  do {
+    const std::size_t piece = std::min(kMostFrameBytes, end - from);
+    const std::span payload(transfer.from + from, piece);
+    StreamFrame frame{.place = transfer.offset + from, .bytes = static_cast<std::uint32_t>(piece)};
+    from += piece;
+    if (from == end && has_end) {
       frame.flag = transfer.flag;
       frame.value = transfer.flag_value;
       frame.forward = transfer.forward;
     }
     if (piece != 0) frame.payload = tagger_->tag(number_, payload);
-    send_or_keep(encode_frame(frame, header_key_, number_), payload, !is_last || !has_flag);
-    ++number_;
-  } while (done < transfer.bytes && state_ == State::open);
-  if (has_flag) message_is_open_ = false;
+    headers[count] = encode_frame(frame, header_key_, number_++);
+    parts[2 * count] = {headers[count].data(), kFrameHeaderBytes};
+    parts[2 * count + 1] = {const_cast<std::byte*>(payload.data()), payload.size()};
+    ++count;
+  } while (from < end);
+  send_or_keep(std::span(parts).first(2 * count), !has_end);
 }
 
-void OutgoingStream::send_or_keep(std::span<const std::byte> first,
-                                  std::span<const std::byte> second, bool more) {
+void OutgoingStream::send_or_keep(std::span<const std::byte> bytes) {
+  iovec part{const_cast<std::byte*>(bytes.data()), bytes.size()};
+  send_or_keep({&part, 1}, false);
+}
+
+void OutgoingStream::send_or_keep(std::span<iovec> parts, bool more) {
   std::size_t sent = 0;
   if (unsent_from_ == unsent_.size()) {
-    std::array<iovec, 2> parts{{{const_cast<std::byte*>(first.data()), first.size()},
-                                {const_cast<std::byte*>(second.data()), second.size()}}};
     msghdr message{};
     message.msg_iov = parts.data();
     message.msg_iovlen = parts.size();
@@ -173,20 +190,22 @@ void OutgoingStream::send_or_keep(std::span<const std::byte> first,
     sent = taken < 0 ? 0 : static_cast<std::size_t>(taken);
     moved_ += sent;
   }
-  if (sent == first.size() + second.size()) return;
   try {
-    if (sent < first.size()) keep(first.subspan(sent));
-    keep(second.subspan(sent < first.size() ? 0 : sent - first.size()));
+    for (const iovec& part : parts) {
+      const std::size_t gone = std::min(sent, part.iov_len);
+      sent -= gone;
+      keep({static_cast<const std::byte*>(part.iov_base) + gone, part.iov_len - gone});
+    }
   } catch (const std::bad_alloc&) {
     message_is_open_ = true;
-    return break_off(fmt::format("no memory for {} bytes that it does not take yet",
-                                 first.size() + second.size() - sent));
+    return break_off("no memory for bytes that it does not take yet");
   }
-  watch(true);
+  if (unsent_from_ < unsent_.size()) watch(true);
 }
 
 // Bytes that have left are removed once they are the greater part.
 void OutgoingStream::keep(std::span<const std::byte> bytes) {
+  if (bytes.empty()) return;
   if (unsent_from_ > unsent_.size() / 2) {
     unsent_.erase(unsent_.begin(), unsent_.begin() + static_cast<std::ptrdiff_t>(unsent_from_));
     unsent_from_ = 0;

@@ -5,6 +5,8 @@
 // bytes, it has failed for good. One object belongs to one rank; one thread at a time.
 #pragma once
 
+#include <sys/uio.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -60,7 +62,9 @@ class OutgoingStream {
   void take_connection();
   void take_challenge();
   bool is_alive();
-  void send_or_keep(std::span<const std::byte> first, std::span<const std::byte> second, bool more);
+  void write_batch(const Transfer& transfer, std::size_t from, std::size_t bytes);
+  void send_or_keep(std::span<const std::byte> bytes);
+  void send_or_keep(std::span<iovec> parts, bool more);
   void keep(std::span<const std::byte> bytes);
   void flush();
   void watch(bool for_writing);

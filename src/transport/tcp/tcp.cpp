@@ -174,7 +174,7 @@ bool Tcp::accepts_message(int rank) {
   return accepts;
 }
 
-// Between its frames, what others have sent is read. Otherwise their streams would stand still for
+// Between its batches, what others have sent is read. Otherwise their streams would stand still for
 // as long, and two ranks that send to each other would take turns.
 bool Tcp::write(const Transfer& transfer) {
   UNISONO_CHECK(transfer.offset <= identity_.region_bytes &&
@@ -185,11 +185,11 @@ bool Tcp::write(const Transfer& transfer) {
   Transfer piece = transfer;
   piece.flag = kNoFlag;
   piece.forward = false;
-  for (std::size_t left = transfer.bytes; left > kMostFrameBytes; left -= kMostFrameBytes) {
-    piece.bytes = kMostFrameBytes;
+  for (std::size_t left = transfer.bytes; left > kMostBatchBytes; left -= kMostBatchBytes) {
+    piece.bytes = kMostBatchBytes;
     to->write(piece);
-    piece.offset += kMostFrameBytes;
-    piece.from += kMostFrameBytes;
+    piece.offset += kMostBatchBytes;
+    piece.from += kMostBatchBytes;
     look_around();
   }
   piece.bytes = transfer.bytes - (piece.offset - transfer.offset);
