@@ -306,6 +306,9 @@ int report_error(Handle comm, int error, const std::string& text) {
   if (error == UNISONO_ERROR_ARGUMENT) error_class = values.error_arg;
   if (error == UNISONO_ERROR_TYPE) error_class = values.error_type;
   if (error == UNISONO_ERROR_RESOURCES) error_class = values.error_no_mem;
+  if (error == UNISONO_ERROR_RANK_LOST && values.error_proc_failed != 0) {
+    error_class = values.error_proc_failed;
+  }
   return report_class(comm, error_class, text);
 }
 

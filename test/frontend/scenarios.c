@@ -81,6 +81,34 @@ static void killed(void) {
   MPI_Barrier(MPI_COMM_WORLD);
 }
 
+/* A stopped rank counts as lost, and no mpirun ends the other ranks for it. */
+static void stopped(void) {
+  int pids[16], own = (int)getpid(), error_class = 0;
+  MPI_Comm made;
+  MPI_Comm_dup(MPI_COMM_WORLD, &made);
+  MPI_Comm_set_errhandler(made, MPI_ERRORS_RETURN);
+  EXPECT(size <= 16);
+  MPI_Allgather(&own, 1, MPI_INT, pids, 1, MPI_INT, made);
+  if (rank == 1) raise(SIGSTOP);
+  const int code = MPI_Barrier(made);
+  if (rank == 1) return; /* once the others know, which have all arrived */
+  EXPECT(code != MPI_SUCCESS);
+  MPI_Error_class(code, &error_class);
+#if defined(MPI_ERR_PROC_FAILED)
+  EXPECT(error_class == MPI_ERR_PROC_FAILED);
+#elif defined(MPIX_ERR_PROC_FAILED)
+  EXPECT(error_class == MPIX_ERR_PROC_FAILED);
+#else
+  EXPECT(error_class == MPI_ERR_OTHER);
+#endif
+  /* The last one lets it go on. */
+  int token = 0;
+  const int before = rank == 2 ? 0 : rank - 1, after = rank == 0 ? 2 : rank + 1;
+  if (rank > 0) MPI_Recv(&token, 1, MPI_INT, before, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  if (after < size) MPI_Send(&token, 1, MPI_INT, after, 0, MPI_COMM_WORLD);
+  if (after >= size) kill(pids[1], SIGCONT);
+}
+
 static MPI_Comm of_threads[4];
 static void* use(void* index) {
   for (int i = 0; i < 200; ++i)
@@ -459,25 +487,16 @@ static void spawned(void) {
   MPI_Comm_disconnect(&parents);
 }
 
-static const Scenario all[] = {{"mismatch", mismatch},
-                               {"handler", handler},
-                               {"fatal", fatal},
-                               {"invalid", invalid},
-                               {"killed", killed},
-                               {"threads", threads},
-                               {"many", many},
-                               {"attributes", attributes},
-                               {"kinds", kinds},
-                               {"misaligned", misaligned},
-                               {"bottom", bottom},
-                               {"unexpected", unexpected},
-                               {"spawned", spawned},
-                               {"wide_types", wide_types},
-                               {"backwards", backwards},
-                               {"differ", differ},
-                               {"corners", corners},
-                               {"at_end", at_end},
-                               {"local_counts", local_counts}};
+static const Scenario all[] = {{"mismatch", mismatch},     {"handler", handler},
+                               {"fatal", fatal},           {"invalid", invalid},
+                               {"killed", killed},         {"stopped", stopped},
+                               {"threads", threads},       {"many", many},
+                               {"attributes", attributes}, {"kinds", kinds},
+                               {"misaligned", misaligned}, {"bottom", bottom},
+                               {"unexpected", unexpected}, {"spawned", spawned},
+                               {"wide_types", wide_types}, {"backwards", backwards},
+                               {"differ", differ},         {"corners", corners},
+                               {"at_end", at_end},         {"local_counts", local_counts}};
 
 int main(int argc, char** argv) {
   if (argc > 1 && strcmp(argv[1], "too_early") == 0) return MPI_Barrier(MPI_COMM_WORLD);

@@ -121,6 +121,7 @@ Constants open_mpi_constants(const Host& host) {
   constants.error_other = 16;
   constants.error_no_mem = 39;
   constants.error_in_status_class = 18;
+  if (dlsym(host.library, "PMPIX_Comm_revoke") != nullptr) constants.error_proc_failed = 75;
   return constants;
 }
 
@@ -146,6 +147,7 @@ Constants mpich_constants() {
   constants.error_other = 15;
   constants.error_no_mem = 34;
   constants.error_in_status_class = 17;
+  constants.error_proc_failed = 101;
   return constants;
 }
 

@@ -31,6 +31,7 @@ struct Constants {
   int root = 0;  // MPI_ROOT; only where the MPI may lack functions with large counts
   int error_arg = 0, error_type = 0, error_request = 0, error_other = 0, error_no_mem = 0;
   int error_in_status_class = 0;
+  int error_proc_failed = 0;  // 0: the MPI has no class for lost ranks, which MPI 5.0 lacks too
 };
 
 #define UNISONO_MPI_POINTER(name, parameters, ...) int(*name) parameters = nullptr;
