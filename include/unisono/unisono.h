@@ -135,7 +135,8 @@ UNISONO_API int unisono_op_create(unisono_function_t function, int commutative, 
 /* For the function of an operator, which calls it on its own thread: it cannot combine the
  * operands, and need not write target. The operation ends on this rank, and the communicator fails
  * on all ranks, with PEER_ARGUMENT, this rank's number and `why`. No rank gets a result that needed
- * this one. Errors: STATE (no function of an operator runs on this thread), RESOURCES. */
+ * this one. An exception of C++ that leaves the function does the same; `why` then is its text.
+ * Errors: STATE (no function of an operator runs on this thread), RESOURCES. */
 UNISONO_API int unisono_op_fail(const char* why);
 
 /* ---- jobs and communicators --------------------------------------------------------------------

@@ -190,15 +190,15 @@ constexpr unisono_op_t code(op how) noexcept { return static_cast<unisono_op_t>(
 enum class commutes : bool { no, yes };
 
 /// Creates an operator from a function object without state, T f(T left, T right). The function is
-/// associative and does not throw; a throw ends the process. commutes::no keeps the order of ranks.
-/// The operator lives until the end of the process. All ranks create their operators in the same
-/// order.
+/// associative. If it throws, the communicator fails on all ranks, as by unisono_op_fail.
+/// commutes::no keeps the order of ranks. The operator lives until the end of the process. All
+/// ranks create their operators in the same order.
 template <class T, class Function>
 requires std::is_empty_v<Function> && std::default_initializable<Function> &&
     std::is_invocable_r_v<T, Function, const T&, const T&>
         op create_op(Function, commutes commutative = commutes::yes) {
   const auto apply = [](void* target, const void* left, const void* right, std::int64_t count,
-                        unisono_type_t, void*) noexcept {
+                        unisono_type_t, void*) {
     for (std::int64_t i = 0; i < count; ++i) {
       static_cast<T*>(target)[i] =
           Function{}(static_cast<const T*>(left)[i], static_cast<const T*>(right)[i]);

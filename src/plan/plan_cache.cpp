@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "plan/plan_cache.hpp"
 
+#include <cxxabi.h>
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <exception>
 #include <string>
 #include <utility>
 #include <vector>
@@ -56,7 +58,15 @@ void call_user(void* target, const void* left, const void* right, std::int64_t c
                const void* context) {
   const auto& user = *static_cast<const UserOperator*>(context);
   FunctionRun run;
-  user.function(target, left, right, count, user.type, user.user);
+  try {
+    user.function(target, left, right, count, user.type, user.user);
+  } catch (const abi::__forced_unwind&) {
+    throw;  // the thread ends
+  } catch (const std::exception& thrown) {
+    run.fail(std::string("its function throws: ") + thrown.what());
+  } catch (...) {
+    run.fail("its function throws");
+  }
   run.throw_failure();
 }
 

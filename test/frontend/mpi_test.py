@@ -174,6 +174,12 @@ class Scenarios(Running):
         self.assertRegex(done.stderr, r"rank [02]: rank 1 is lost")
         self.assertNotIn("fine", done.stdout)
 
+    def test_the_class_of_a_lost_rank_is_that_of_the_mpi(self):
+        for ranks in OPTIONS.ranks:
+            with self.subTest(ranks=ranks):
+                done = self.expect_fine("stopped", ranks)
+                self.assertIn("rank 1 is lost", done.stderr)
+
     def test_who_does_the_collectives_is_in_the_log(self):
         for value in ("", "off", "allreduce,barrier"):
             with self.subTest(value=value):
@@ -232,6 +238,11 @@ class EdgeCases(Running):
         if (bare.returncode, bare.stdout) != (0, "fine\n"):
             self.skipTest("this MPI alone ends the program there")
         self.expect_fine("invalid", 2, program="throwing")
+
+    def test_an_operator_that_throws_is_an_error_of_all_ranks(self):
+        for ranks in OPTIONS.ranks:
+            with self.subTest(ranks=ranks):
+                self.expect_fine("in_operator", ranks, program="throwing")
 
     def test_more_programs_that_end_well(self):
         self.expect_all_fine(("made_meanwhile", "attributes_that_call", "asked_first",

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // An error handler of the program throws: the exception reaches the program's call, which may go
-// on with other communicators. Prints "fine" at rank 0.
+// on with other communicators. An operator of the program throws: all ranks get an error. Prints
+// "fine" at rank 0.
 #include <exception>
 #include <stdexcept>
+#include <vector>
 
 #include "scenario.h"
 
@@ -71,6 +73,49 @@ void invalid(MPI_Errhandler handler) {
   MPI_Comm_free(&made);
 }
 
+void throw_exception(void*, void*, int*, MPI_Datatype*) {
+  throw std::runtime_error("there is no such sum");
+}
+void throw_number(void*, void*, int*, MPI_Datatype*) { throw 7; }
+
+template <class Call>
+void expect_failure(int code, const char* words, const Call& call_again) {
+  char text[MPI_MAX_ERROR_STRING] = "";
+  int length = 0;
+  EXPECT(code != MPI_SUCCESS);
+  MPI_Error_string(code, text, &length);
+  EXPECT(strstr(text, words) != nullptr);
+  EXPECT(call_again() != MPI_SUCCESS);  // the communicator has failed
+  EXPECT(std::uncaught_exceptions() == 0);
+}
+
+// The function throws where it first runs, which is one rank or more.
+void fail_by(MPI_User_function* function, const char* words, int count, MPI_Errhandler handler) {
+  for (int commutes = 0; commutes < 2; ++commutes) {
+    MPI_Op op = MPI_OP_NULL;
+    MPI_Op_create(function, commutes, &op);
+    std::vector<int> in(static_cast<size_t>(count), 1), out(in);
+    const auto call = [&](MPI_Comm on) {
+      return MPI_Allreduce(in.data(), out.data(), count, MPI_INT, op, on);
+    };
+    MPI_Comm made = throwing_duplicate(handler);
+    expect_one_exception([&] { call(made); });
+    MPI_Comm_free(&made);
+    made = throwing_duplicate(handler);
+    MPI_Comm_set_errhandler(made, MPI_ERRORS_RETURN);
+    expect_failure(call(made), words, [&] { return call(made); });
+    MPI_Comm_free(&made);
+    MPI_Op_free(&op);
+  }
+}
+
+void in_operator(MPI_Errhandler handler) {
+  for (const int count : {1, 1000, 100000}) {
+    fail_by(throw_exception, "there is no such sum", count, handler);
+    fail_by(throw_number, "its function throws", count, handler);
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -80,9 +125,11 @@ int main(int argc, char** argv) {
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
   MPI_Comm_create_errhandler(throw_error, &handler);
-  const bool is_checked = argc > 1 && strcmp(argv[1], "invalid") == 0;
-  if (is_checked) {
+  const char* const named = argc > 1 ? argv[1] : "";
+  if (strcmp(named, "invalid") == 0) {
     invalid(handler);
+  } else if (strcmp(named, "in_operator") == 0) {
+    in_operator(handler);
   } else {
     unlike(handler);
     unlike_later(handler);

@@ -46,11 +46,11 @@ Pool& pool() {
 // The largest power of two that divides the size: at least what the type's parts need.
 std::int64_t alignment_of(std::int64_t size) { return std::min(size & -size, kGreatestAlignment); }
 
-// target = left op right, where MPI has: second = first op second.
-void apply_part(const HostOperator& by, std::byte* target, const std::byte* left,
-                const std::byte* right, int count) {
+// target = left op right, where MPI has: second = first op second. Returns MPI's code.
+int apply_part(const HostOperator& by, std::byte* target, const std::byte* left,
+               const std::byte* right, int count) {
   const auto reduce = [&by, count](const void* first, void* second) {
-    host().Reduce_local(first, second, count, by.type, by.op);
+    return host().Reduce_local(first, second, count, by.type, by.op);
   };
   const std::size_t bytes = static_cast<std::size_t>(count * by.size);
   if (target == right) return reduce(left, target);
@@ -62,20 +62,26 @@ void apply_part(const HostOperator& by, std::byte* target, const std::byte* left
   Scratch scratch;
   std::byte* const result = scratch.allocate(static_cast<std::int64_t>(bytes));
   std::memcpy(result, right, bytes);
-  reduce(left, result);
+  const int error = reduce(left, result);
   std::memcpy(target, result, bytes);
+  return error;
 }
 
+// The program's function may throw. Unisono catches that, not the drop-in: it has a C++ library of
+// its own, which would not tell the program's that the exception is caught.
 void apply(void* target, const void* left, const void* right, std::int64_t count, unisono_type_t,
            void* user) {
   constexpr std::int64_t kMostCount = 1 << 14;  // MPI counts in an int; and a bounded copy
   const auto& by = *static_cast<const HostOperator*>(user);
   for (std::int64_t done = 0; done < count; done += kMostCount) {
     const std::int64_t offset = done * by.size;
-    apply_part(by, static_cast<std::byte*>(target) + offset,
-               static_cast<const std::byte*>(left) + offset,
-               static_cast<const std::byte*>(right) + offset,
-               static_cast<int>(std::min(kMostCount, count - done)));
+    const int error = apply_part(by, static_cast<std::byte*>(target) + offset,
+                                 static_cast<const std::byte*>(left) + offset,
+                                 static_cast<const std::byte*>(right) + offset,
+                                 static_cast<int>(std::min(kMostCount, count - done)));
+    if (error == 0) continue;
+    library().op_fail("MPI_Reduce_local of the host MPI gives an error");
+    return;
   }
 }
 

@@ -5,6 +5,8 @@
 
 #include <atomic>
 #include <cstdint>
+#include <exception>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -162,6 +164,31 @@ TEST(OperatorFailure, IsOfItsCommunicatorOnly) {
     ASSERT_TRUE(succeeded(unisono_barrier(other)));
     EXPECT_EQ(unisono_barrier(self.world) == UNISONO_OK, !has_failed);
     ASSERT_TRUE(succeeded(unisono_comm_free(other)));
+  });
+}
+
+void throw_exception(void*, const void*, const void*, std::int64_t, unisono_type_t, void*) {
+  throw std::runtime_error("too large");
+}
+void throw_number(void*, const void*, const void*, std::int64_t, unisono_type_t, void*) { throw 7; }
+
+TEST(OperatorFailure, IsAlsoAnExceptionThatLeavesTheFunction) {
+  unisono_op_t by_exception = -1, by_number = -1;
+  ASSERT_TRUE(succeeded(unisono_op_create(throw_exception, 1, nullptr, &by_exception)));
+  ASSERT_TRUE(succeeded(unisono_op_create(throw_number, 0, nullptr, &by_number)));
+  run_threads(3, [&](ThreadRank& self) {
+    const auto expect_failure = [&](unisono_op_t op, const char* wanted) {
+      unisono_comm_t own = nullptr;
+      ASSERT_TRUE(succeeded(unisono_comm_dup(self.world, &own)));
+      const std::int64_t input = 1;
+      std::int64_t output = -1;
+      const int code = unisono_allreduce(&input, &output, 1, UNISONO_INT64, op, own);
+      EXPECT_TRUE(failed(code, UNISONO_ERROR_PEER_ARGUMENT, {"the operator failed", wanted}));
+      EXPECT_EQ(std::uncaught_exceptions(), 0);
+      ASSERT_TRUE(succeeded(unisono_comm_free(own)));
+    };
+    expect_failure(by_exception, "its function throws: too large");
+    expect_failure(by_number, "its function throws");
   });
 }
 
