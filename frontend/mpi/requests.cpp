@@ -35,9 +35,9 @@ void progress_before_test() {
   if (waits_here()) progress_calls();
 }
 
-// MPICH's MPI_Testall ends programs with persistent collectives, and gives errors of requests
-// without one: it reads the errors of carriers where nothing may have set them
-// (MPIR_Request_get_error).
+// MPICH's MPI_Testall ends programs with persistent collectives. It also gives errors to requests
+// without one. The cause: MPIR_Request_get_error reads the errors of carriers, which may never have
+// been set.
 bool tests_apart() { return !host().calls_back() && has_persistent(); }
 
 // Requests of an array, and their statuses, beside each other.
@@ -137,7 +137,7 @@ class Asked {
     }
     return 0;
   }
-  // Of them, how many are no null requests.
+  // The number of requests that are not null.
   int given() const { return given_; }
   // Writes the status of request `i` to this place of the array.
   int tell(int i, int place) {
@@ -170,14 +170,14 @@ class Watched {
     for (int i = 0; i < count; ++i) requests_.push_back(host().handle_at(requests, i));
   }
 
-  // What the function gives that completed one request, after the host's gave `error`.
+  // The code to return after one request has completed; `error` is the host's code.
   int result_of_one(int error, int index = 0) const {
     if (error != 0 || index < 0 || static_cast<std::size_t>(index) >= requests_.size()) {
       return error;
     }
     return code_of(index);
   }
-  // Of several, which have a status each. `indices` null: of all.
+  // The same for several requests, which have a status each. `indices` null: for all.
   int result(int error, int completed, const int* indices, void* statuses) const {
     if (error != 0 || requests_.empty() || completed < 0) return error;
     std::vector<int> codes;

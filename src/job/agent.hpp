@@ -27,8 +27,8 @@ namespace unisono::job {
 
 class Agent {
  public:
-  // The agent of that rank. `network`: whose thread does its work if it has none of its own; null:
-  // none does. All outlive it.
+  // The agent of that rank. The thread of `network` does its work if that has none of its own;
+  // null: none does. All outlive it.
   Agent(int rank, wait::Doorbells& doorbells, RankWatch& watch, network::Network* network)
       : rank_(rank), doorbells_(doorbells), watch_(watch), network_(network) {}
   ~Agent();

@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Reliable: puts over datagrams that may be lost, doubled and overtaken. Every rank maps memory of
-// the same layout (the region); a put goes as packets that carry their place in it, and arriving is
-// one copy to there. Nobody acknowledges what is not lost: packets to a peer tell by the way how
-// far its own have come, and a sender asks only when it runs out of room. Repair is the receiver's
-// business: who waits for a peer, or sees a gap, asks after a time for what it lacks.
+// the same layout (the region). Each packet of a put carries its place in it, and the receiver
+// copies it there, once. Packets that arrive are not acknowledged by packets of their own: a packet
+// to a peer also says how far the peer's have come. A sender asks only when it runs out of room.
+// A receiver that waits for a peer, or sees a gap, asks after a time for the packets that it lacks.
 //
-// A get is a put by the other side: its number is one of the puts', so that it is repeated like
-// them.
+// A get is a put by the other side. It has a number among the puts, so it is repeated as they are.
 //
-// What it promises: each put's bytes are written once, in no order; its flag is raised after all
-// bytes of its message, which are its own and those of the puts without a flag before it to the
-// same rank. Messages may overtake each other, so a place must not be put to again before its
-// reader said so; the engines' credits see to that (docs/decisions/0009).
+// Each put's bytes are written once, in no order. Its flag is raised after all bytes of its
+// message: its own, and those of the puts without a flag before it to the same rank. Messages may
+// overtake each other. So a sender must not put to a place again before the reader has allowed it.
+// The engines' credits ensure that (docs/decisions/0009).
 //
-// No sockets, no clock of its own. One object belongs to one rank; one thread at a time.
+// It has no sockets and no clock of its own. One object belongs to one rank; one thread at a time.
 #pragma once
 
 #include <cstdint>

@@ -84,7 +84,8 @@ class Words(unittest.TestCase):
     def test_a_clause_is_no_subject(self):
         for text in ["Who waits asks.", "What is lost goes again.", "Whose turn it is sends.",
                      "It ends; who waits asks.", "It ends, so who waits asks.",
-                     "It asks if what it needs is late."]:
+                     "It asks if what it needs is late.",
+                     "The receiver repairs: who sees a gap asks."]:
             with self.subTest(text):
                 self.assertIn("name the subject", said(text + "\n")[0])
         for text in ["What is lost?", "It says who calls, and what it costs.", "## What it costs",
@@ -162,13 +163,36 @@ class Code(unittest.TestCase):
 
     def test_which_code_is_checked(self):
         for name, held in [("src/base/log.cpp", True), ("src/base/README.md", True),
-                           ("source/base/log.cpp", False)]:
+                           ("frontend/mpi/log.cpp", True), ("source/base/log.cpp", False)]:
             with self.subTest(name):
                 self.assertEqual(bool([*prose.check(name, "// A rank may doze.\n")]), held)
 
+    def test_python(self):
+        half = " ".join(["word"] * 13)
+        for text, start in [(f"# {half}\n# {half}.\n", "1: 26 words"),
+                            (f"a = 1  # {half}\n       # {half}\n", "1: 26 words"),
+                            (f'def f():\n    """{half}\n    {half}."""\n', "2: 26 words"),
+                            ('"""A page."""\nclass A:\n    """Of the rank."""\n', "3: name"),
+                            ("# A word.\n# A rank may doze.\n", '2: "doze"')]:
+            with self.subTest(text):
+                found = [f"{line}: {message}" for line, message in prose.python_problems(text)]
+                self.assertEqual([f[:len(start)] for f in found], [start])
+        for text in [f"# {half}.\n# {half}.\n", f"# {half}\n#\n# {half}\n",
+                     "#!/usr/bin/env python3\n# SPDX-License-Identifier: who\n",
+                     'a = "It may doze."\n', f"a = 1  # {half}\nb = 2  # {half}\n"]:
+            with self.subTest(text):
+                self.assertEqual([*prose.python_problems(text)], [])
+
+    def test_which_python_is_checked(self):
+        for name, held in [("frontend/python/a.py", True), ("scripts/a.py", True),
+                           ("other/a.py", False)]:
+            with self.subTest(name):
+                self.assertEqual(bool([*prose.check(name, "# A rank may doze.\n")]), held)
+
     def test_the_listed_folders_exist(self):
         root = Path(prose.__file__).resolve().parents[1]
-        self.assertEqual([f for f in prose.CODE_FOLDERS if not (root / f).is_dir()], [])
+        listed = prose.CODE_FOLDERS + prose.PYTHON_FOLDERS
+        self.assertEqual([f for f in listed if not (root / f).is_dir()], [])
 
 
 if __name__ == "__main__":

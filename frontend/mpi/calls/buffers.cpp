@@ -18,7 +18,7 @@ std::byte* bytes_at(const void* buffer) {
   return const_cast<std::byte*>(static_cast<const std::byte*>(buffer));
 }
 
-// MPI_Pack takes no longer element. Of no elements the type may be any.
+// MPI_Pack takes no longer element. If there are no elements, any type will do.
 bool can_move(const TypeInfo& info, std::int64_t count) {
   return info.valid && (info.direct || count == 0 || info.size <= std::numeric_limits<int>::max());
 }

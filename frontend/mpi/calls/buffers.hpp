@@ -79,7 +79,7 @@ class Elements {
   bool valid() const { return valid_; }
   // Whether they stay where they lie, of a predefined type.
   bool is_plain() const { return !is_derived_ && data_ == place_; }
-  // Of elements of one type.
+  // For elements of one type.
   std::int64_t type_bytes() const { return type_bytes_; }
   // Bytes of the block, or of all.
   std::int64_t bytes() const { return bytes_; }
@@ -118,7 +118,7 @@ class Elements {
 
     std::int64_t part() const;  // elements that one MPI_Pack takes
   };
-  // Of elements that are packed or copied. Most stay where they lie and have none.
+  // Holds elements that are packed or copied. Most blocks stay where they lie and have none.
   struct Packed {
     ~Packed();
 
@@ -129,7 +129,7 @@ class Elements {
     Scratch scratch;
   };
   bool is_copied() const { return direct_ && data_ != place_; }
-  // Of elements that stay where they lie: from the first byte to the end of the last one.
+  // Where elements lie that are not moved: from the first byte to the end of the last one.
   struct Extent {
     std::intptr_t begin, end;
   };

@@ -43,8 +43,8 @@ class Call {
   // Calls Unisono. `request` null: until it is complete; else it is only started. An error of
   // Unisono's.
   virtual int call(const Communicator& own, unisono_request_t* request) = 0;
-  // What a call like this one may use again. A class that has some has also kRepeats and again(),
-  // which calls Unisono with buffers that LastCall accepts. `root`: 0 without one.
+  // The part that a call like this one may use again. A class that has one also has kRepeats and
+  // again(), which calls Unisono with buffers that LastCall accepts. `root`: 0 without one.
   static constexpr bool kRepeats = false;
   std::optional<LastCall::Kept> kept() const { return std::nullopt; }
 

@@ -21,19 +21,19 @@ class LastCall {
     std::int64_t input_bytes = 0, output_bytes = 0;
     std::int64_t alignment = 1;
   };
-  // What Unisono gets besides.
+  // The further arguments that Unisono gets.
   struct Elements {
     std::int64_t count = 0;
     unisono_type_t type = UNISONO_BYTE;
     unisono_op_t op = -1;
   };
 
-  // Of two ranks, where one of a call's buffers has a block for each: bytes from its begin on.
+  // The blocks of two ranks, if a buffer of the call has one for each: bytes from its begin on.
   struct Blocks {
     std::int64_t other_at = 0;
     std::int64_t own_at = 0, own_bytes = 0;
   };
-  // What of a call may be kept.
+  // The part of a call that may be kept.
   struct Kept {
     Buffers buffers;
     Elements elements;

@@ -21,8 +21,8 @@
 
 namespace unisono::mpi {
 
-// The forms in which the program makes a call. Of a started one the time is that of the start, and
-// of an initialized one, whose starts are not counted, that of the initialization.
+// The forms in which the program makes a call. The time of a started call is that of its start. The
+// time of an initialized call is that of its initialization; its starts are not counted.
 enum class CallForm : std::uint8_t { blocking, started, initialized };
 
 // Whether they are counted.

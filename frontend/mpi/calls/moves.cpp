@@ -64,7 +64,7 @@ bool copy_own(const void* from, std::int64_t from_bytes, void* to, std::int64_t 
 
 }  // namespace
 
-// Of no elements, the type may be a null handle.
+// If there are no elements, the type may be a null handle.
 std::int64_t bytes_to_move(LargeCount count, Handle type) {
   if (count == 0) return 0;
   const TypeInfo info = type_info(type);
@@ -238,8 +238,8 @@ std::int64_t GathervCall::block_bytes(const Ranks& own, const void*, LargeCount 
                           : bytes_to_move(send_count, send_type);
 }
 
-// Two ranks know all lengths. So they do what they would do if all ranks knew them, which takes no
-// longer for a short block, and a third of the time for a long one.
+// Two ranks know all lengths, so they make the call as if all ranks knew them. That takes no longer
+// for a short block, and a third of the time for a long one.
 bool GathervCall::is_broadcast(const Communicator& own) const {
   if (!is_root(own, root_)) return input_->bytes() > 0;
   return output_->counts()[other_of_two(own)] > 0 &&

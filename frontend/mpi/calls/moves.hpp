@@ -14,7 +14,7 @@
 
 namespace unisono::mpi {
 
-// Of so many elements; Call::kUnknown if the type is invalid.
+// The bytes of so many elements; Call::kUnknown if the type is invalid.
 std::int64_t bytes_to_move(LargeCount count, Handle type);
 
 // The other one of two ranks; -1 if there are more. A message between two ranks has the same length
@@ -23,7 +23,7 @@ inline int other_of_two(const Ranks& own) {
   return own.size == 2 && own.rank >= 0 ? 1 - own.rank : -1;
 }
 
-// What they have in common: elements that go out, elements that come in, or both.
+// The base of calls that move: elements go out, elements come in, or both.
 class Move : public Call {
  public:
   int keep(Uses uses) override;
@@ -40,7 +40,7 @@ class Move : public Call {
   bool set_output(const void* buffer, const Arguments&... arguments) {
     return !is_in_place(buffer) && output_.emplace(buffer, arguments...).valid();
   }
-  // Of `count` bytes in each block.
+  // For `count` bytes in each block.
   std::optional<LastCall::Kept> kept_with(std::int64_t count) const {
     if (in_place_ || (input_ && !input_->is_plain()) || (output_ && !output_->is_plain())) {
       return std::nullopt;

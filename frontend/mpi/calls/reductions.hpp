@@ -19,7 +19,7 @@ class BarrierCall final : public Call {
   int finish() override { return 0; }
 };
 
-// Of a vector that Unisono reduces by a kernel of its own; Call::kUnknown of others.
+// The bytes of a vector that Unisono reduces by a kernel of its own; Call::kUnknown of others.
 std::int64_t bytes_to_reduce(LargeCount count, Handle type, Handle op);
 
 class ReductionCall : public Call {

@@ -117,8 +117,8 @@ std::string library_name();
 // linked with the library may hold it itself (copy relocation). Null: there is none.
 void* find_object(const Host& host, const char* name);
 
-// The definition of an MPI function behind the drop-in, if it is not the host's: that of a
-// profiling tool, which calls the PMPI function in turn. Null: there is none.
+// The definition of an MPI function behind the drop-in, if it is not the host's. A profiling tool
+// has one, which calls the PMPI function in turn. Null: there is none.
 void* find_tool(const char* name);
 
 }  // namespace unisono::mpi

@@ -17,9 +17,9 @@ inline std::atomic<bool> has_synchronized{false};
 
 inline void note_collective() { has_synchronized.store(true, std::memory_order_relaxed); }
 
-// Of the host's progress until all has come that was sent before the collective. MPICH receives one
-// message a turn. Open MPI receives 31, and yields the core in a turn without any, so more turns
-// would slow down programs that look between collectives.
+// The turns of the host's progress until all messages from before the collective have come. MPICH
+// receives one message a turn. Open MPI receives 31, and yields the core in a turn without any, so
+// more turns would slow down programs that look between collectives.
 int most_turns();
 
 // `look` sets a flag, and gives an MPI error code.

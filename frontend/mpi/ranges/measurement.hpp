@@ -15,12 +15,17 @@ struct Communicator;
 std::string measurement_file();
 
 // Collective, on a communicator of all ranks; once in a process. It takes seconds. The file has the
-// lines `library NAME`, `ranks N`, `hosts N`, and for each cell
+// lines `library NAME`, `ranks N` and `hosts N`, and one line for each cell:
+//
 //     COLLECTIVE BYTES LOOP LOOP_HOST SINGLE SINGLE_HOST
-// with nanoseconds of a call: medians of rounds in which Unisono and the host MPI take turns. LOOP
-// is of calls in a row, at the slowest rank; SINGLE of calls behind a barrier each, over all ranks.
-// A collective has one line, with geometric means over the lengths and 0 bytes, if no rank knows
-// the other ranks' blocks: gatherv, scatterv, alltoallv and alltoallw of more than two ranks.
+//
+// The last four are nanoseconds of a call: medians of rounds in which Unisono and the host MPI take
+// turns. LOOP times calls in a row, at the slowest rank. SINGLE times calls behind a barrier each,
+// over all ranks.
+//
+// If no rank knows the other ranks' blocks, a collective has one line with 0 bytes. Its times are
+// geometric means over the lengths. These are gatherv, scatterv, alltoallv and alltoallw of more
+// than two ranks.
 void measure(Communicator& comm, const std::string& file);
 
 }  // namespace unisono::mpi

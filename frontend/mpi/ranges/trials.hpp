@@ -30,7 +30,7 @@ class Trials {
 
   explicit Trials(int ranks);
 
-  // Which side does a call.
+  // Says which side does a call.
   struct Turn {
     bool is_for_host = false;
     bool is_open = false;        // the cell is not decided
@@ -56,7 +56,7 @@ class Trials {
     std::uint8_t calls = 0;     // begun in this state
     std::unique_ptr<Times> ns;  // null also without memory for it
   };
-  // What a rank tells the others; 0: no such time.
+  // The times that a rank tells the others; 0: no such time.
   struct Typical {
     double unisono, host;
   };

@@ -16,7 +16,7 @@
 
 namespace unisono::python {
 
-// What an element is for a collective. An opaque one can be moved, and not reduced.
+// An element as a collective sees it. An opaque one can be moved, but not reduced.
 struct Element {
   unisono_type_t type = UNISONO_BYTE;
   bool is_opaque = true;
@@ -55,7 +55,7 @@ class Array {
   // The element's type, as messages name it.
   std::string type_name() const;
 
-  // Which type a format of the buffer protocol is.
+  // The element for a format of the buffer protocol.
   static Element element_of(const char* format, std::int64_t item_bytes);
 
  private:

@@ -75,7 +75,7 @@ std::vector<std::int64_t> shape_of_all(const Call& call, const Array& block) {
   return shape;
 }
 
-// What is left of an array of all ranks' blocks for one rank.
+// The shape of one rank's block in an array of all ranks' blocks.
 std::vector<std::int64_t> shape_of_block(const Call& call, const Array& all) {
   std::vector<std::int64_t> shape = all.shape();
   const std::int64_t size = call.comm.size();
@@ -111,7 +111,7 @@ void use_same_length(Call& call, handle send, handle receive, const char* why) {
   call.count = call.receive.count() * use_type(call, call.receive);
 }
 
-// Of a rank that gives and gets nothing.
+// For a rank that gives elements and gets none.
 void use_input_only(Call& call, handle send) {
   if (is_in_place(send)) throw BadArgument("only the root may pass IN_PLACE");
   take_input(call, send);

@@ -44,7 +44,7 @@ struct VersionedManaged {
 constexpr std::uint64_t kReadOnly = 1;
 constexpr std::uint32_t kMajor = 1;
 
-// Of DLDeviceType: memory that this process reads and writes as its own.
+// The values of DLDeviceType for memory that this process reads and writes as its own.
 constexpr std::int32_t kCpu = 1, kCudaHost = 3, kRocmHost = 11;
 
 template <class Tensor>

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the extension module needs of NumPy, which is imported at the first use only."""
+"""The part of NumPy that the extension module needs. NumPy is imported at the first use only."""
 
 import operator
 from typing import Any, Callable, Optional

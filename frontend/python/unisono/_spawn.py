@@ -34,8 +34,8 @@ class SpawnError(RuntimeError):
 
 
 class _Outcome:
-    """What a rank sends to the parent: a result, or an exception and its text. An empty text means
-    that there is none. The text is readable, also where the exception cannot be unpickled."""
+    """The message of a rank to the parent: a result, or an exception and its text. An empty text
+    means that there is none. The text is readable, also where the exception cannot be unpickled."""
 
     def __init__(self, result: Any = None, error: Optional[BaseException] = None,
                  text: str = "") -> None:
@@ -166,7 +166,7 @@ def _results(outcomes: dict[int, _Outcome], children: dict[int, int]) -> list[An
 
 
 def _end(children: dict[int, int]) -> None:
-    """Of a spawn that has failed."""
+    """Ends the children of a spawn that has failed."""
     for child in children.values():
         with contextlib.suppress(ProcessLookupError):
             os.kill(child, signal.SIGKILL)

@@ -15,7 +15,7 @@
 namespace unisono::pytorch {
 namespace {
 
-// Of one end of a message: wrong tensors are errors of the call, not of the channel.
+// The values at one end of a message. Wrong tensors are errors of the call, not of the channel.
 Flat values_of(const Tensor& tensor, Flat (*flat)(const Tensor&), const char* name) {
   try {
     return flat(tensor);

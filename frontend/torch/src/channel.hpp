@@ -76,7 +76,7 @@ class Channel {
     std::vector<char> bytes;
   };
 
-  // Of one operation at a time, at the receiver.
+  // One operation at a time holds it, at the receiver.
   class Turn;
 
   void open(Milliseconds timeout);

@@ -27,7 +27,7 @@ int all_reduce(const Peers& peers, const Tensor& tensor, const c10d::ReduceOp& o
 // places, and the result is coalesced.
 int all_reduce_sparse(const Peers& peers, const Tensor& tensor, const c10d::ReduceOp& op);
 // The average of real numbers, which travel as bfloat16 and are added up as float32 in the order of
-// ranks: each rank adds up one part, rounds it once, and sends it to all.
+// ranks. Each rank adds up one part, rounds it once, and sends it to all.
 int average_as_bfloat16(const Peers& peers, const Tensor& tensor);
 int reduce(const Peers& peers, const Tensor& tensor, const c10d::ReduceOp& op, int root);
 // `output` has the elements of all ranks.

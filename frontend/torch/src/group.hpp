@@ -68,10 +68,10 @@ class Group {
   // Later calls fail; one in progress goes on.
   void stop_accepting() { is_closing_ = true; }
   // How the rank was lost, by what the library knows now. Empty: it is not lost, or cannot be asked
-  // for because a call is in progress. Of several lost ranks the library names the first. Any
-  // thread.
+  // for because a call is in progress. The library names the first of several lost ranks. Any
+  // thread may call it.
   std::string why_lost(int rank);
-  // Of any thread.
+  // Whether any thread is in a call.
   bool is_in_call() const { return !std::unique_lock(mutex_, std::try_to_lock).owns_lock(); }
   // As long as this object lives.
   const std::atomic<bool>& abort_flag() const { return is_aborted_; }
@@ -93,7 +93,7 @@ class Group {
   std::vector<int> ranks_;  // by which messages name the ranks; empty: as the library does
   std::atomic<bool> is_aborted_ = false;
   std::atomic<bool> is_closing_ = false;
-  // Of the call in progress; used by the thread that runs it.
+  // These belong to the call in progress; the thread that runs it uses them.
   std::chrono::steady_clock::time_point deadline_;
   bool is_late_ = false;
   std::exception_ptr error_;  // of Python's handler of a signal

@@ -12,7 +12,7 @@
 
 namespace unisono::pytorch {
 
-// What the elements of a tensor are for a collective. Those of other types are moved as bytes.
+// The elements of a tensor as a collective sees them. Elements of other types are moved as bytes.
 struct Element {
   unisono_type_t type = UNISONO_BYTE;
   std::int64_t units = 1;  // of `type` in each element

@@ -60,7 +60,8 @@ class WorkQueue {
 
   // Nothing is queued or running.
   bool is_idle() const { return pending_.load(std::memory_order_acquire) == 0; }
-  // Of the operations that are queued or running: "ALLREDUCE". Those without a work have none.
+  // The names of operations that are queued or running, such as "ALLREDUCE". Operations without a
+  // work have none.
   std::vector<std::string> names_under_way() const;
   // `work` is completed with what `run` throws; null: `run` does that, and throws nothing. The
   // thread starts with the first one. Throws DistBackendError after finish(), and in a forked

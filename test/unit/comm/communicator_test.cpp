@@ -429,7 +429,7 @@ TEST(FailureRecord, TheFirstReportStandsAndLongTextsAreCut) {
   EXPECT_EQ(failure->error.message.size(), sizeof record->text - 1);
 }
 
-// Others have to wait for the text: who writes it may be preempted for long.
+// Others have to wait for the text: the thread that writes it may be preempted for long.
 TEST(FailureRecord, WhatIsBeingReportedIsNoFailureYet) {
   auto record = std::make_unique<job::FailureRecord>();
   EXPECT_FALSE(job::is_being_reported(*record));

@@ -33,7 +33,7 @@ from ._operators import (BAND, BOR, BXOR, LAND, LOR, LXOR, MAX, MAXLOC, MIN, MIN
                          PROD, REPLACE, SUM, Op)
 from ._requests import REQUEST_NULL, Prequest, Request, Status
 
-# Of MPI's standard in which the collectives have these names.
+# The version of MPI's standard in which the collectives have these names.
 VERSION: Final = 4
 SUBVERSION: Final = 0
 MAX_PROCESSOR_NAME: Final = 256

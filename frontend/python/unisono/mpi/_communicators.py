@@ -398,7 +398,7 @@ class Comm(_Blocking, _NonBlocking, _Persistent, _Objects):
         return self._of_some(self._with(split))
 
     def _of_some(self, made: Optional[_native.Communicator]) -> "Comm":
-        """Of some ranks, which tell each other who they are."""
+        """A communicator of some ranks, which tell each other their numbers."""
         if made is None:
             return COMM_NULL
         own = numpy.array([_own_rank], numpy.int64)

@@ -121,7 +121,7 @@ class Datatype:
 
     @classmethod
     def Match_size(cls, typeclass: int, size: int) -> "Datatype":
-        """Of a TYPECLASS and so many bytes."""
+        """The datatype of a TYPECLASS and so many bytes."""
         found = _BY_SIZE.get((typeclass, size))
         if found is None:
             raise Exception(ERR_ARG, f"no datatype of the class {typeclass} has {size} bytes")

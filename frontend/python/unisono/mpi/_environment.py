@@ -15,7 +15,7 @@ _PAGE = "docs/howto/use-from-python.md#programs-written-for-mpi4py"
 
 
 def missing(name: str) -> str:
-    """What to say of a name that mpi4py may have."""
+    """The message about a name that mpi4py may have."""
     return (f"{name} is no part of unisono.mpi, which has collectives only: no messages between "
             f"two ranks, groups, topologies, windows and files; see {_PAGE}")
 

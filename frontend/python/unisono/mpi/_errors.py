@@ -104,7 +104,7 @@ class Exception(RuntimeError):  # noqa: A001 (the name is mpi4py's)
 
 
 class Errhandler:
-    """What a program wants of an error. Here each error is an exception."""
+    """The way in which a program wants its errors. Here each error is an exception."""
 
     def __init__(self, name: str = "ERRHANDLER_NULL") -> None:
         self._name = name

@@ -26,7 +26,7 @@ Class = TypeVar("Class", bound=type)
 
 
 def _text_of(error: builtins.Exception) -> str:
-    """What an exception says, as the library takes it; or its type, where it cannot say it."""
+    """An exception's text, as the library takes it; or its type, if it has no text."""
     try:
         return str(error).encode("utf-8", "backslashreplace").decode()
     except builtins.Exception:
@@ -71,7 +71,7 @@ class Handle:
         raise Exception(ERR_COMM, "the communicator is COMM_NULL, or has been freed")
 
     def note(self, error: native.Error) -> None:
-        # Of a call at the wrong time it is no news, for instance of a repair while a request waits.
+        # A call at the wrong time says nothing new, for instance a repair while a request waits.
         if not isinstance(error, native.StateError):
             self._is_failed = isinstance(error, _REPAIRABLE)
             self._why = str(error)

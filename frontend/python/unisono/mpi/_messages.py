@@ -35,7 +35,7 @@ Hook = Callable[[], None]
 
 
 class Wire:
-    """What the library moves: bytes, and what is to be done before and after it has."""
+    """The bytes that the library moves, and the functions to call before and after."""
 
     def __init__(self, memory: Any, pack: Optional[Hook] = None, unpack: Optional[Hook] = None,
                  counts: Sequence[int] = (), displacements: Sequence[int] = ()) -> None:

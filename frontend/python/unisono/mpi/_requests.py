@@ -17,7 +17,7 @@ _UNDEFINED = -32766
 
 
 class Status:
-    """What MPI says of a completed operation; of a collective, nothing but its error."""
+    """MPI's status of a completed operation. For a collective it holds nothing but the error."""
 
     def __init__(self) -> None:
         self._clear()

@@ -59,7 +59,7 @@ void MonitoredBarrier::lead(Milliseconds timeout, bool names_all) {
   }
   const char result = missing.empty() ? kPassed : kFailed;
   store_->set(key(number_, kEnd), std::vector<std::uint8_t>{static_cast<std::uint8_t>(result)});
-  // Whoever has come to this one has seen the end of the one before.
+  // A rank that has come to this barrier has seen the end of the one before.
   if (missing.empty() && number_ > 0) store_->deleteKey(key(number_ - 1, kEnd));
   TORCH_CHECK_WITH(DistBackendError, timeout.count() > 0 || missing.empty(),
                    "unisono: Rank 0 timed out in monitoredBarrier after 0 ms");

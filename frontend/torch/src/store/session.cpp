@@ -18,8 +18,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Of each rank but 0: its number, and the name that it has answered to. No key is ever deleted, as
-// a read of a deleted key waits in the store; an empty value stands for none.
+// Each rank but 0 writes its number here, and the name that it has answered to. No key is
+// ever deleted, as a read of a deleted key waits in the store; an empty value stands for none.
 constexpr const char* kHello = "unisono/hello/";
 constexpr const char* kProposal = "unisono/proposal";  // the numbers of these ranks, and the name
 constexpr const char* kAgreed = "unisono/agreed";      // the name; there before a proposal is

@@ -28,7 +28,7 @@ class StoreConnection {
   StorePtr get(const std::function<void()>& look);
 
  private:
-  // Of the thread that connects, too, which may outlive the group.
+  // Shared with the thread that connects, which may outlive the group.
   struct Shared {
     StorePtr own;
     std::mutex mutex;

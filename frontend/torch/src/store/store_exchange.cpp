@@ -128,7 +128,7 @@ void StoreExchange::allgather(const void* input, void* output, std::size_t bytes
     std::memcpy(target, value.data(), bytes);
     target += bytes;
   }
-  // Whoever has written to this round has read the one before.
+  // A rank that has written to this round has read the one before.
   if (round_ > 0) store_->deleteKey(key(round_ - 1, rank_));
   ++round_;
 }

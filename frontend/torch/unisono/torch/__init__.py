@@ -49,7 +49,7 @@ def _compiled() -> Any:
 def _choose_flight_recorder() -> None:
     """torch 2.15 notes each call of a back end with Python's stack, so that programs that hang can
     be examined. That takes as long as the call. The errors of this back end name the rank and the
-    call that are missing, so torch notes its calls only if the program asks for it. A group decides
+    call that are missing. So torch notes its calls only if the program asks for it. A group decides
     when it is made."""
     leaves_out = getattr(dist.distributed_c10d, "_FR_SELF_RECORDING_BACKENDS", None)
     if not isinstance(leaves_out, set):  # of another torch
@@ -116,8 +116,8 @@ def _create(options: Any, _: Any) -> Any:
 
 
 def _devices() -> list[str]:
-    """Where no GPU can be used, a group must not serve cuda: torch 2.15 asks for the current stream
-    of each device of a group in each barrier, and throws and catches an exception for cuda. The
+    """Where no GPU can be used, a group must not serve cuda. In each barrier torch 2.15 asks for
+    the current stream of each device of a group, and throws and catches an exception for cuda. The
     question starts no CUDA runtime where there is a driver, so that programs may fork."""
     return ["cpu", "cuda"] if torch.cuda.device_count() > 0 else ["cpu"]
 

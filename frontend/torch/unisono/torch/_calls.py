@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How the back end in Python runs operations: at once on the calling thread, or on a thread of its
-group, in the order of calls."""
+"""How the back end in Python runs operations. They run at once on the calling thread, or on a
+thread of the group in the order of calls."""
 
 import datetime
 import os
@@ -89,7 +89,7 @@ class Work(dist.Work):
 
     @property
     def error(self) -> Optional[Exception]:
-        """Of a complete operation."""
+        """The error of a complete operation; None if it has none."""
         return self._error
 
     def is_completed(self) -> bool:
@@ -230,8 +230,8 @@ class Calls:
 
     def why_lost(self, rank: int) -> str:
         """How the rank was lost, by what the library knows now. Empty: it is not lost, or cannot be
-        asked for because a call is in progress. Of several lost ranks the library names the first.
-        Any thread."""
+        asked for because a call is in progress. The library names the first of several lost
+        ranks. Any thread may call it."""
         if self._comm is None or self._ended or not self._using.acquire(blocking=False):
             return ""
         try:

@@ -24,7 +24,7 @@ class Blocks:
         self._process = os.getpid()
 
     def tensor(self, comm: Any, count: int, dtype: torch.dtype) -> torch.Tensor:
-        """Of `count` elements; in ordinary memory if there is none that the ranks can share."""
+        """A tensor of `count` elements; in ordinary memory if the ranks can share none."""
         if self._process != os.getpid():
             raise dist.DistBackendError("unisono: an allocation: a forked child has no part in the "
                                         "group of its parent")

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Messages from one rank to another, in their order, for the back end in Python. Each pair of ranks
 and direction has a job of its own, made at its first message. A message is two broadcasts of the
-sender, its tag and length and its bytes, by a thread of the pair; so it waits for no collective."""
+sender: its tag and length, then its bytes. A thread of the pair makes them, so a message waits for
+no collective."""
 
 import datetime
 import threading

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The back end in Python, on the package unisono: for a torch that the extension module was not
 built for. Its calls cost more. torch does not ask a back end in Python for messages from any rank,
-for monitored barriers and for an allocator of pools; otherwise it has what the compiled one has.
+for monitored barriers and for an allocator of pools. Otherwise both back ends have the same calls.
 
-A blocking call runs on the calling thread if no operation is queued; an asynchronous one runs on a
+A blocking call runs on the calling thread if no operation is queued. An asynchronous call runs on a
 thread of the group, in the order of calls."""
 
 import datetime
@@ -126,7 +126,7 @@ def _wait_until_idle(groups: list["PythonBackend"], seconds: float) -> None:
 
 
 def _has_thread_in_torch() -> bool:
-    """Whether another thread is in torch's functions or below them, where it must not take the GIL
+    """Whether another thread is in torch's functions or below them. There it must not take the GIL
     of an interpreter that has ended, and does not stay yet."""
     return any(_is_in_torch(frame) for thread, frame in sys._current_frames().items()
                if thread != threading.get_ident())

@@ -19,7 +19,7 @@ def bfloat16_with_float32_sums(
 ) -> torch.futures.Future[torch.Tensor]:
     """Averages gradients that travel as bfloat16 and are added up as float32.
 
-    Each rank adds up one part of the gradients of all ranks, in the order of ranks, rounds the
+    Each rank adds up one part of the gradients of all ranks, in the order of ranks. It rounds the
     average once, and sends it to all. So a rank sends half of the bytes of an allreduce of float32,
     and the error does not grow with the number of ranks. An allreduce of bfloat16, as torch's
     `bf16_compress_hook` makes it, rounds after each addition.
