@@ -140,6 +140,64 @@ def check_levels(tree, layers):
                                            f"(level {layers[other]})")
 
 
+def section(text, heading):
+    """The text below a heading of a page, up to the next heading."""
+    found = re.search(rf"^## {heading}\n(.*?)(?=^## |\Z)", text, re.M | re.S)
+    return found.group(1) if found else ""
+
+
+def check_may_include(tree, layers):
+    """"May include" of a folder of src/ names the folders that its files include, and no others."""
+    used = {folder: {} for folder in layers}
+    for path in tree.code():
+        if path.parts[0] != "src" or path.parts[1] not in layers:
+            continue
+        for number, line in tree.lines(path):
+            other = m.group(2).split("/")[0] if (m := INCLUDE.match(line)) else ""
+            is_lower = layers.get(other, layers[path.parts[1]]) < layers[path.parts[1]]
+            if m and m.group(1) == '"' and is_lower:
+                used[path.parts[1]].setdefault(other, f"{path}:{number}")
+    for folder in sorted(layers):
+        readme = Path("src", folder, "README.md")
+        if readme not in tree.files:
+            continue
+        text = section(tree.text(readme), "May include")
+        if "Everything below." in text:
+            continue
+        # "Not `x/`" says what it may not include.
+        allowed = re.sub(r"\bNot `[^.:]*[.:]", "", text)
+        listed = {name.split("/")[0] for name in re.findall(r"`([a-z_]+/?)`", allowed)} & {*layers}
+        for other in sorted(used[folder].keys() - listed):
+            tree.problem(readme, 1, f"May include: lacks {other} ({used[folder][other]})")
+        parts = {f.parts[2] for f in tree.files if f.parts[:2] == ("src", folder)}
+        for other in sorted(listed - used[folder].keys() - parts - {folder}):
+            tree.problem(readme, 1, f"May include: {other} is not included by any file")
+
+
+def check_folder_tables(tree):
+    """The tables of README.md and ARCHITECTURE.md name each folder of the top level and of src/."""
+    tops = {f.parts[0] for f in tree.files if len(f.parts) > 1 and not f.parts[0].startswith(".")}
+    rooms = {f.parts[1] for f in tree.files if len(f.parts) > 2 and f.parts[0] == "src"}
+    for page, folders in (("README.md", tops), ("ARCHITECTURE.md", tops | rooms)):
+        if Path(page) not in tree.files:
+            continue
+        first = [(n, re.findall(r"`([\w/]+)`", cell)) for n, line in tree.lines(Path(page))
+                 if (cell := folder_cell(line))]
+        named = {name.split("/")[0] for _, names in first for name in names} | {"src"}
+        for folder in sorted(folders - named):
+            tree.problem(page, 1, f"its tables of folders lack {folder}")
+        for number, names in first:
+            for name in names:
+                if name.split("/")[0] not in folders:
+                    tree.problem(page, number, f"there is no folder {name}")
+
+
+def folder_cell(line):
+    """The cell of a row that names folders: the first one, or the second one behind a level."""
+    match = re.match(r"\| (?:\d+ \| )?((?:`[a-z_/]+`(?:, )?)+) \|", line)
+    return match.group(1) if match else ""
+
+
 def check_transports(tree):
     """Rooms above src/transport ask its table; transport/ip is addresses, and no transport."""
     for path in tree.code():
@@ -259,7 +317,7 @@ def check_folders(tree):
 
 
 def check_tests_exist(tree):
-    """Every source has a test that knows of it: some file of test/ names its stem, or includes a
+    """Every source has a test that knows of it. Some file of test/ names its stem, or includes a
     header of its folder that it includes."""
     tests = [f for f in tree.files if f.parts[0] == "test" and f.suffix != ".png"]
     words = set(re.findall(r"\w+", "\n".join(tree.text(f) for f in tests)))
@@ -306,7 +364,7 @@ def check_markdown(tree):
 
 
 def check_prose(tree):
-    for path in [f for f in tree.files if f.suffix == ".md" or f.suffix in CODE]:
+    for path in [f for f in tree.files if f.suffix in CODE | {".md", ".py"}]:
         for line, message in prose.check(path.as_posix(), tree.text(path)):
             tree.problem(path, line, message)
 
@@ -397,6 +455,8 @@ def main():
     check_required(tree)
     check_folders(tree)
     check_levels(tree, layers)
+    check_may_include(tree, layers)
+    check_folder_tables(tree)
     check_frontends(tree, layers)
     check_transports(tree)
     check_own_header(tree)

@@ -15,17 +15,31 @@ THING = SPDX + '#include "low/thing.hpp"\n'
 FOLDER_README = "# x\n\n" + "".join(
     f"## {heading}\n\nText.\n\n" for heading in
     ["What it is", "May include", "Main type", "Start at", "Not here"]).rstrip("\n") + "\n"
+TABLE = "\n| folder | content |\n| --- | --- |\n| `docs`, `examples` | pages |\n" + \
+        "| `scripts` | rules |\n| `test` | tests |\n| `include` | headers |\n"
+LEVELS = "\n| level | folder | content |\n| ---: | --- | --- |\n" + \
+         "".join(f"| 1 | `{folder}` | code |\n" for folder in ("low", "left", "right", "api"))
+
+
+def may_include(text):
+    """The README.md of a folder with this text below "May include"."""
+    return FOLDER_README.replace("May include\n\nText.", f"May include\n\n{text}")
+
 
 CLEAN = {
-    "README.md": "# Name\n\n[The page](docs/page.md#a-title), [there](https://example.org).\n",
+    "README.md": "# Name\n\n[The page](docs/page.md#a-title), [there](https://example.org).\n" +
+                 TABLE,
     "docs/page.md": "# Page\n\n## A title\n",
-    "ARCHITECTURE.md": "# A\n", "STYLE.md": "# S\n", "CONTRIBUTING.md": "# C\n",
+    "ARCHITECTURE.md": "# A\n" + LEVELS + TABLE, "STYLE.md": "# S\n", "CONTRIBUTING.md": "# C\n",
     "CHANGELOG.md": "# Changelog\n", "LICENSE": "BSD\n",
+    "include/unisono/unisono.hpp": SPDX + "#pragma once\n",
     "scripts/layers.txt": "# levels\nlow 0\nleft 1\nright 1\napi 2\n",
-    "src/low/README.md": FOLDER_README, "src/left/README.md": FOLDER_README,
-    "src/right/README.md": FOLDER_README, "src/api/README.md": FOLDER_README,
+    "src/low/README.md": FOLDER_README, "src/left/README.md": may_include("`low`."),
+    "src/right/README.md": may_include("`low/`. Not `left/`: it is beside."),
+    "src/api/README.md": may_include("Everything below."),
     "src/low/thing.hpp": SPDX + "#pragma once\nint thing();\n",
     "src/low/thing.cpp": THING + '\nint thing() { return 1; }\n',
+    "src/left/kept.hpp": SPDX + '#pragma once\n#include "low/thing.hpp"\n',
     "src/left/one.hpp": SPDX + '#pragma once\n#include "low/thing.hpp"\n',
     "src/right/two.hpp": SPDX + '#pragma once\n#include "low/thing.hpp"\n',
     "src/api/entry.cpp": SPDX + '#include <unisono/unisono.h>\n\n#include "left/one.hpp"\n',
@@ -74,6 +88,28 @@ class Tidy(unittest.TestCase):
         self.expect({"src/left/one.hpp": SPDX + '#pragma once\n#include "right/two.hpp"\n'},
                     "src/left/one.hpp:3: left (level 1) may not include right (level 1)")
 
+    def test_may_include_says_what_is_included(self):
+        self.expect({"src/left/README.md": FOLDER_README},
+                    "src/left/README.md:1: May include: lacks low (src/left/kept.hpp:3)")
+        self.expect({"src/low/README.md": may_include("`right`, <vector>.")},
+                    "src/low/README.md:1: May include: right is not included by any file")
+        self.expect({"src/right/README.md": may_include("`low/`. `left/`.")},
+                    "src/right/README.md:1: May include: left is not included by any file")
+        own = may_include("`low`. Its folder `right` includes `base` too.")
+        status, output = tidy({"src/left/README.md": own,
+                               "src/left/right/a.hpp": SPDX + "#pragma once\n"})
+        self.assertEqual(status, 0, output)
+
+    def test_tables_name_each_folder(self):
+        self.expect({"tools/new.hpp": SPDX + "#pragma once\n"},
+                    "README.md:1: its tables of folders lack tools",
+                    "ARCHITECTURE.md:1: its tables of folders lack tools")
+        self.expect({"ARCHITECTURE.md": "# A\n" + LEVELS.replace("`right`", "right") + TABLE},
+                    "ARCHITECTURE.md:1: its tables of folders lack right")
+        self.expect({"README.md": "# Name\n\n[The page](docs/page.md)\n" + TABLE +
+                                  "| `gone/away` | rules |\n"},
+                    "README.md:11: there is no folder gone/away")
+
     def test_a_transport_by_its_name(self):
         self.expect({"src/api/entry.cpp": SPDX + '#include "transport/udp/udp.hpp"\n'},
                     "src/api/entry.cpp:2: names the transport udp: use transport/table.hpp")
@@ -101,7 +137,8 @@ class Tidy(unittest.TestCase):
 
     def test_folder_without_level(self):
         self.expect({"src/new/README.md": FOLDER_README, "src/new/x.hpp": SPDX + "#pragma once\n"},
-                    "folder new has no level")
+                    "folder new has no level",
+                    "ARCHITECTURE.md:1: its tables of folders lack new")
 
     def test_public_header_below_api(self):
         self.expect({"src/left/one.hpp": SPDX + "#pragma once\n#include <unisono/unisono.h>\n"},
