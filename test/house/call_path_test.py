@@ -16,6 +16,7 @@ import tempfile
 import unittest
 
 PAGE = "docs/explanation/a-call.md"
+DECISION = "docs/decisions/0049-one-concept-in-a-file.md"
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FILE = re.compile(r"^\| `([a-z_/]+)` \|", re.M)
 CANNOT_FOLLOW = 77
@@ -82,6 +83,13 @@ class CallPath(unittest.TestCase):
         self.assertIn(f"in {len(found[self.READY])} files:", text)
         self.assertIn(f"takes {len(found[self.WAITS])} more:", text)
         self.assertIn(f"{len(found[self.LOOKS])} more:", text)
+
+    def test_the_decision_says_how_many_they_are(self):
+        ready, waits, looks = (len(sections()[t]) for t in (self.READY, self.WAITS, self.LOOKS))
+        text = " ".join((OPTIONS.source / DECISION).read_text().split())
+        self.assertIn(f"through {ready} files if it need not wait, and through "
+                      f"{ready + waits + looks} if it sleeps.", text)
+        self.assertIn(f"Of the second number, {looks} are reasons", text)
 
 
 def main():
