@@ -104,7 +104,7 @@ int main(int argc, char** argv) {
   app.formatter(std::make_shared<FirstLines>());
   app.require_subcommand(1);
   app.set_version_flag("--version", std::string("unisono ") + unisono_version(),
-                       "Print the version and leave");
+                       "Print the version and exit");
   app.footer("Example:\n  unisono bench allreduce -n 2");
   unisono::tools::add_run(app, exit_status);
   unisono::tools::add_bench(app, exit_status);

@@ -370,10 +370,10 @@ void add_studies(CLI::App& command, BenchArguments& arguments,
                  const std::vector<CLI::Option*>& others) {
   CLI::Option* overlap =
       command.add_flag("--overlap", arguments.overlap,
-                       "How much of a split-phase operation is hidden behind the caller's work?");
+                       "Share of a split-phase operation that the caller's work hides");
   CLI::Option* consistency = command.add_flag(
       "--consistency", arguments.consistency,
-      "Does a call take as long each time? 100000 calls, or as many as --iterations says");
+      "Spread of a call's times, over 100000 calls or as many as --iterations says");
   CLI::Option* cpu = command.add_flag("--cpu", arguments.cpu,
                                       "Processor time of a call beside its completion time");
   overlap->excludes(consistency)->excludes(cpu);

@@ -58,7 +58,7 @@ void declare(CLI::App& app, Options& options) {
   ServerOptions& server = options.server;
   server.path = nic::kServicePath;
   server.port = nic::kServicePort;
-  app.set_version_flag("--version", version_text(), "Print the version and leave");
+  app.set_version_flag("--version", version_text(), "Print the version and exit");
   app.add_option("--interface", server.interfaces,
                  "Interface on which the program runs; once for each of several")
       ->required()

@@ -172,7 +172,7 @@ void add_up(CLI::App& hosts, const std::shared_ptr<HostsArguments>& arguments, i
 void add_exec(CLI::App& hosts, const std::shared_ptr<HostsArguments>& arguments, int& exit_status) {
   CLI::App* command = hosts.add_subcommand(
       "exec",
-      "Run a command on a host, or on all.\n\n"
+      "Run a command on a host, or on all\n\n"
       "Everything from HOST on belongs to the command. It runs in this working directory and "
       "environment\nand dies with 'unisono hosts exec', which hands on its exit status. With 'all' "
       "it has no input, and each\nline of output begins with [HOST].");

@@ -153,7 +153,7 @@ int run(const std::string& profile, Words arguments) {
 void add_mpirun(CLI::App& app, int& exit_status) {
   CLI::App* command = app.add_subcommand(
       "mpirun",
-      "Run an unmodified MPI program with Unisono's collectives.\n\n"
+      "Run an unmodified MPI program with Unisono's collectives\n\n"
       "It takes the mpirun in PATH, says which MPI that is, and preloads libunisono_mpi.so into "
       "the\n"
       "ranks. All arguments belong to that mpirun, as does the exit status. UNISONO_MPI=off turns "

@@ -91,7 +91,7 @@ int run(const ProfileOptions& options) {
 void add_profile(CLI::App& app, int& exit_status) {
   CLI::App* command = app.add_subcommand(
       "profile",
-      "Show which collectives a job made, and how long they took.\n\n"
+      "Show which collectives a job made, and how long they took\n\n"
       "The files are those that the ranks wrote with UNISONO_PROFILE=FILE, as with unisono run\n"
       "--profile=FILE. Rows are sorted by the time of all their calls. The exit status is 1 if a "
       "rank\n"

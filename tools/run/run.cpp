@@ -69,7 +69,7 @@ int run(const RunArguments& arguments, std::vector<std::string> command) {
 void add_run(CLI::App& app, int& exit_status) {
   CLI::App* command = app.add_subcommand(
       "run",
-      "Run a program as the ranks of a job on this machine.\n\n"
+      "Run a program as the ranks of a job on this machine\n\n"
       "Everything from PROGRAM on belongs to the program. Its output comes line by line, standard\n"
       "input goes to rank 0, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2 go to all "
       "ranks.\n"
