@@ -31,7 +31,7 @@ OPENED = ["docs/explanation/*.md", "docs/howto/*.md", "docs/tutorial/*.md"]
 CODE_FOLDERS = ["bench", "examples", "frontend", "include", "machines", "packaging", "src", "test",
                 "tools"]
 CODE_SUFFIXES = (".c", ".h", ".cpp", ".hpp")
-PYTHON_FOLDERS = ["examples", "frontend", "scripts"]
+PYTHON_FOLDERS = ["examples", "frontend", "scripts", "test"]
 
 # (pattern, what to write instead)
 WORDS = [

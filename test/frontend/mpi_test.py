@@ -291,7 +291,7 @@ STANDARD_CASES = ("empty_statuses", "untouched", "made_in_every_way", "groups_me
 
 
 class StandardCases(Running):
-    """What the MPI standard promises. Some MPIs break some of it themselves."""
+    """The promises of the MPI standard. Some MPIs break some of them themselves."""
 
     def kept_by_the_bare_mpi(self):
         def is_kept(names):
@@ -519,7 +519,7 @@ class FoundCounts(Running):
 
 class Sessions(Running):
     def run_both(self, name):
-        """What the drop-in said, for each number of ranks."""
+        """The lines of the drop-in, for each number of ranks."""
         bare = mpirun(2, [OPTIONS.sessions, name], drop_in=False)
         if bare.stdout == "none\n":
             self.skipTest("this MPI has no sessions")

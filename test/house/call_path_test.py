@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""docs/explanation/a-call.md lists the files through which a blocking 8-byte allreduce goes: those
-whose code is executed when one is followed instruction by instruction, and no others.
+"""docs/explanation/a-call.md lists the files through which a blocking 8-byte allreduce goes.
+They are those whose code is executed when one is followed instruction by instruction, and no
+others.
 
 usage: call_path_test.py --build DIRECTORY [--source DIRECTORY] [--print]
 """
@@ -34,7 +35,7 @@ def files_of(addresses):
 
 
 def follow(mode):
-    """What one call executes; None: processes cannot be followed here."""
+    """The files that one call executes; None: processes cannot be followed here."""
     with tempfile.NamedTemporaryFile() as shared:
         command = [OPTIONS.build / "bin/unisono", "run", "-n", "2", "--",
                    OPTIONS.build / "bin/call_path", mode, shared.name]

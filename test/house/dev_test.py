@@ -185,7 +185,7 @@ class Dev(unittest.TestCase):
                 (folder / name).write_text("nothing\n")
 
     def test_the_next_build_goes_on_beside_the_tests(self):
-        # The tests of a preset do not end here before the build of the next one has begun, and that
+        # The tests of a preset do not end here before the build of the next one has begun. That
         # build does not end before it is waited for.
         self.stand_ins_of_a_test(
             'case "$*" in "--build --preset "*) ;; *) exit 0;; esac\n'

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""An installed copy is all a user needs: cmake --install to a new prefix, build the examples
-against it by find_package and by pkg-config, run them with the installed tool."""
+"""An installed copy is all a user needs. The test installs to a new prefix with cmake --install. It
+builds the examples against it by find_package and by pkg-config, and runs them with the installed
+tool."""
 
 import argparse
 import os

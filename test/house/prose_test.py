@@ -185,7 +185,7 @@ class Code(unittest.TestCase):
 
     def test_which_python_is_checked(self):
         for name, held in [("frontend/python/a.py", True), ("scripts/a.py", True),
-                           ("other/a.py", False)]:
+                           ("test/a.py", True), ("other/a.py", False)]:
             with self.subTest(name):
                 self.assertEqual(bool([*prose.check(name, "# A rank may doze.\n")]), held)
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""docs/explanation/what-can-end-a-wait.md is about the code as it is: each function, file and test
+"""docs/explanation/what-can-end-a-wait.md is about the code as it is. Each function, file and test
 that it names exists, and each source that calls something that may block is on it.
 
 usage: waits_test.py [--source DIRECTORY]

@@ -3,10 +3,11 @@
 """The benchmarks with peers and between hosts (bench/peers, bench/hosts, bench/nic), with tiny
 counts: what they print and write.
 
-usage: benchmark_test.py --bin DIRECTORY --scripts bench/hosts TEST
-       where TEST is compare, loss, fat_tree, run, versions or group
-       benchmark_test.py --bin DIRECTORY --scripts bench/nic nic
-       benchmark_test.py --bin DIRECTORY --scripts bench/peers peers
+TEST is compare, loss, fat_tree, run, versions or group. Usage:
+
+    benchmark_test.py --bin DIRECTORY --scripts bench/hosts TEST
+    benchmark_test.py --bin DIRECTORY --scripts bench/nic nic
+    benchmark_test.py --bin DIRECTORY --scripts bench/peers peers
 """
 
 import argparse

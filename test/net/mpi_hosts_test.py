@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Unmodified MPI programs on several hosts by `unisono mpirun`, without a setting of Unisono's: all
+"""Unmodified MPI programs on several hosts by `unisono mpirun`, without a setting of Unisono's. All
 collectives give the right results, and random programs those of the bare MPI. The MPI itself works
 between hosts by TCP.
 
@@ -32,7 +32,7 @@ SKIPPED = 77
 
 class Running(unittest.TestCase):
     def run_on(self, hosts, tool, words, more=None):
-        """What the program prints, with the errors of all. more: variables of the ranks."""
+        """The output of the program, with the errors of all. more: variables of the ranks."""
         lines = "".join(f"{host} slots={RANKS_PER_HOST}\n" for host in hosts.names())
         hosts.write("mpirun", '#!/bin/sh\nexec mpirun.openmpi "$@"\n')
         variables = [word for name in more or {} for word in ("-x", name)]
@@ -95,7 +95,7 @@ class RandomPrograms(Running):
     """Each program checks its results, and prints a hash of all that its ranks received."""
 
     def hashes(self, output):
-        """Of all ranks. Warnings of the launcher stand between them."""
+        """The hashes of all ranks. Warnings of the launcher stand between them."""
         return sorted(re.findall(r"^rank \d+: \d+ steps, hash [0-9a-f]+$", output, re.MULTILINE))
 
     def test_results_are_those_of_the_bare_mpi(self):

@@ -22,7 +22,7 @@ HOSTS = 4
 
 
 def why_not(source, kept):
-    """What the machine lacks; nothing is downloaded or installed here."""
+    """The parts that the machine lacks; nothing is downloaded or installed here."""
     if platform.machine() != "x86_64":
         return f"the virtual machine is made for x86_64, and this machine is {platform.machine()}"
     if not any(kept.glob("linux-image-*")):

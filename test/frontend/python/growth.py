@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a repeated call leaves behind: objects, memory, descriptors and threads of this process.
+"""The traces of a repeated call: objects, memory, descriptors and threads of this process.
 
     left = growth(call, turns, watched)
 

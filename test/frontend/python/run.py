@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Runs the tests of a Python front end in the environment that scripts/python_environment.py has
-made: those of this folder, or of the folders that are named. Exits with 77 (skipped) and the reason
-if there is none. Standard library only."""
+made. They are those of this folder, or of the folders that are named. Exits with 77 (skipped) and
+the reason if there is none. Standard library only."""
 
 import argparse
 import os

@@ -113,7 +113,7 @@ class Unreadable:
 
 
 def wrong_numbers():
-    """Of calls that no other rank waits for; the communicator goes on."""
+    """Wrong numbers in calls that no other rank waits for; the communicator goes on."""
     with unisono.init() as comm:
         for call, kind, text in (
                 (lambda: comm.publish("1"), TypeError, "publish: value is '1'"),
@@ -320,7 +320,7 @@ def test_an_operator_that_raises():
 
 
 def raising_on_one_rank(form, count):
-    """What the call gave, and what the next one did."""
+    """The result of the call, and that of the next one."""
     with unisono.init() as comm:
         def add(left, right):
             if comm.rank == 0:

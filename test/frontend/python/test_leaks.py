@@ -12,7 +12,7 @@ TURNS = 1000
 
 
 class Job:
-    """What the cases use: a communicator, arrays that are watched, and ways to call."""
+    """The objects that the cases use: a communicator, arrays that are watched, and ways to call."""
 
     def __init__(self):
         self.world = unisono.init()

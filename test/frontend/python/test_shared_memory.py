@@ -13,7 +13,7 @@ LONG = 300_000
 
 
 def shared_bytes():
-    """Of this process, in the job's memory file and other shared memory."""
+    """This process's bytes in the job's memory file and other shared memory."""
     with open("/proc/self/status") as status:
         return next(int(line.split()[1]) * 1024 for line in status if line.startswith("RssShmem"))
 

@@ -474,8 +474,8 @@ def test_a_request_that_has_failed_raises_at_each_wait(start):
 
 
 def two_with_one_function():
-    """The function raises for the values of the second call. Whoever has waited for the first one
-    may have heard of it already; the second must not seem to be right."""
+    """The function raises for the values of the second call. A rank that has waited for the
+    first one may have heard of it already; the second must not seem to be right."""
     called = []
 
     def add(left, right):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A device of this machine without a GPU: tensors that torch knows to be on "npy", and that can be
-made and copied only. Their values lie in tensors of their own, so that what takes their address as
+made and copied only. Their values lie in tensors of their own, so code that takes their address as
 one of host memory fails."""
 
 import torch

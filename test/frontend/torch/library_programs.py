@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What torch builds on its process groups, as functions of one rank of four: hooks for gradients,
-averaged models, schedules of pipelines, checkpoints, objects, groups, autograd. Each returns
-numbers that are alike with every back end."""
+"""The parts of torch that stand on its process groups, as functions of one rank of four. They are
+hooks for gradients, averaged models, schedules of pipelines, checkpoints, objects, groups and
+autograd. Each returns numbers that are alike with every back end."""
 
 import tempfile
 import threading
@@ -150,7 +150,7 @@ def parallel_sequences():
 
 
 def run_schedule(schedule, stages, turns=2):
-    """Of layers that stand on the ranks in turn; the last stage may be on any rank."""
+    """Layers stand on the ranks in turn; the last stage may be on any rank."""
     torch.manual_seed(5)
     points = torch.randn(16, FEATURES)
     losses = []

@@ -26,7 +26,7 @@ torch.set_num_threads(1)  # before a fork there must be no other threads
 
 
 class LikeGloo(str):
-    """A name of a back end of which the methods think that it may be gloo: some have a branch for
+    """A name of a back end of which the methods think that it may be gloo. Some have a branch for
     each back end that they know."""
 
     __hash__ = str.__hash__

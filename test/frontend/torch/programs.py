@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What users of torch.distributed run, as functions of one rank. Each returns numbers that are
-alike with every back end."""
+"""Programs as users of torch.distributed run them, as functions of one rank. Each returns numbers
+that are alike with every back end."""
 
 import tempfile
 
@@ -196,7 +196,7 @@ def pipeline():
     return [part.weight.grad.sum().item(), *[loss.item() for loss in losses]]
 
 
-# What is run with 4 ranks; two_dimensions needs an even number of at least 4.
+# The programs that are run with 4 ranks; two_dimensions needs an even number of at least 4.
 ALL = [data_parallel, unused_parameters, uneven_inputs, accumulation, compressed_gradients,
        fully_sharded, tensors_of_a_mesh, tensor_parallel, two_dimensions, compiled_collectives,
        zero_redundancy, checkpoints, pipeline]

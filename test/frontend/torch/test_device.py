@@ -18,7 +18,7 @@ def on_device(values):
 
 
 def calls():
-    """What each collective and message makes of tensors of the device."""
+    """The results of each collective and message with tensors of the device."""
     rank = dist.get_rank()
     mine = [float(rank + 1), float(10 * (rank + 1))]
     found = {}

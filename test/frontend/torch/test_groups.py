@@ -170,7 +170,7 @@ def test_an_aborted_group_ends_on_every_rank(tmp_path):
 
 
 def recorded():
-    """What torch's flight recorder has noted of this back end's calls."""
+    """The notes of torch's flight recorder about this back end's calls."""
     dist.all_reduce(torch.ones(2))
     dist.all_reduce(torch.ones(2), async_op=True).wait()
     trace = torch._C._distributed_c10d._dump_fr_trace(backend="unisono")

@@ -14,8 +14,8 @@ HERE = Path(__file__).resolve().parent
 NAMED = "1: error that names rank 0: True"
 RECEIVED = ["1: received 10", "1: received 1000000"]
 NO_TIME, ENOUGH_TIME = "0", "3600"  # seconds; the latter are more than the limit of an operation
-# Case: the statuses, what ranks print, whether rank 0 says that it cancels an operation (None: it
-# may have begun or not), and the time that operations have at the end.
+# Case: the statuses, the lines that ranks print, whether rank 0 reports a cancelled operation, and
+# the time that operations have at the end. None: the operation may have begun or not.
 CASES = {
     "completes": ([0, 0], [], False, ENOUGH_TIME),
     "stays": ([0, 0], [NAMED], True, NO_TIME),

@@ -20,7 +20,7 @@ def empty(count, dtype=torch.float32):
 
 
 def shared_bytes():
-    """Of this process, in the job's memory file."""
+    """This process's bytes in the job's memory file."""
     with open("/proc/self/status") as status:
         return next(int(line.split()[1]) * 1024 for line in status if line.startswith("RssShmem"))
 

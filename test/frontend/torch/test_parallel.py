@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What users of torch.distributed run gives the numbers that it gives with Gloo."""
+"""Programs of users of torch.distributed give the same numbers as with Gloo."""
 
 import library_programs
 import programs

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The back end in Python, which takes the place of an extension module for another torch: the tests
-of the compiled one, and which of the two is chosen."""
+"""The back end in Python, which takes the place of an extension module for another torch. It runs
+the tests of the compiled one, and tests say which of the two is chosen."""
 
 import os
 
