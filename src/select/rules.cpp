@@ -165,6 +165,12 @@ bool short_by_streams(const Situation& call) {
 bool short_by_streams_of_single_ranks(const Situation& call) {
   return !call.shares_hosts() && short_by_streams(call);
 }
+// There a root that takes all vectors one by one waits for a turn with each of them. Of longer ones
+// the copies take more time than the turns.
+bool just_by_streams_where_ranks_wait(const Situation& call) {
+  return crowds_shared_cores(call) && short_by_streams_of_single_ranks(call) &&
+         call.bytes < 2 * limit(call, Constant::streamed_on_shared_cores);
+}
 bool shares_hosts_short_by_streams(const Situation& call) {
   return call.shares_hosts() && short_by_streams(call);
 }
@@ -281,6 +287,8 @@ constexpr Rule kRules[] = {
      "hosts share memory, so that each sends one vector; few hosts", "serial"},
     {Collective::reduce, "two-level", false, shares_hosts,
      "hosts share memory, so that each sends one vector", "fnomial"},
+    {Collective::reduce, "fnomial", false, just_by_streams_where_ranks_wait,
+     "many hosts share the cores of one machine, and a tree spares the root most streams", "4"},
     {Collective::reduce, "serial", false, one_combines,
      "few ranks, or more ranks than cores, so that the root combines for all"},
     {Collective::reduce, "fnomial", false, always,

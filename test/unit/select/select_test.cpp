@@ -461,6 +461,11 @@ TEST(Choose, HostsThatShareCoresTakeStreamsForMiddleSizes) {
   EXPECT_EQ(name(Collective::allgather, 6, 1, from, false), "direct");
   EXPECT_EQ(name(Collective::allgather, 2, 2, from), "two-level(recursive-doubling)");
   EXPECT_EQ(name(Collective::allgather, 2, 2, from - 4), "two-level(direct)");
+  EXPECT_EQ(name(Collective::reduce, 8, 1, from), "fnomial(4)");
+  EXPECT_EQ(name(Collective::reduce, 8, 1, from, false), "serial");
+  EXPECT_EQ(name(Collective::reduce, 8, 1, from - 4), "serial");
+  EXPECT_EQ(name(Collective::reduce, 8, 1, 2 * from), "serial");
+  EXPECT_EQ(name(Collective::reduce, 4, 1, from), "serial") << "two hosts for each core";
   for (const int hosts : {3, 4, 8}) {
     EXPECT_EQ(name(Collective::allreduce, hosts, 1, hosts * from), "reduce-scatter-allgather");
     EXPECT_EQ(name(Collective::allreduce, hosts, 1, hosts * (from - 4)),
