@@ -22,10 +22,12 @@ namespace {
 PlanContext context_of(int ranks) {
   PlanContext context;
   context.ranks = ranks;
-  context.shared_windows = true;
+  context.shared_receive_buffers = true;
   context.engine = base::EngineChoice::helping;
-  context.windows[plan::SizeClass::small] = {.ranks = ranks, .lines = 256, .data_bytes = 1 << 16};
-  context.windows[plan::SizeClass::bulk] = {.ranks = ranks, .lines = 256, .data_bytes = 1 << 20};
+  context.receive_buffers[plan::SizeClass::small] = {
+      .ranks = ranks, .lines = 256, .data_bytes = 1 << 16};
+  context.receive_buffers[plan::SizeClass::bulk] = {
+      .ranks = ranks, .lines = 256, .data_bytes = 1 << 20};
   return context;
 }
 
@@ -75,7 +77,7 @@ BENCHMARK(run_other_operator)->Name("plan/other_operator")->Arg(2)->Arg(8)->Arg(
 
 void run_by_rule(benchmark::State& state, schedule::Collective collective, int ranks) {
   PlanContext context = context_of(ranks);
-  context.windows[plan::SizeClass::bulk].data_bytes = 4 << 20;
+  context.receive_buffers[plan::SizeClass::bulk].data_bytes = 4 << 20;
   const model::Machine machine = without_price_error();
   context.machine = &machine;
   PlanCache plans(context);

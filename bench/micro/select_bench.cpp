@@ -29,10 +29,10 @@ Circumstances circumstances(int ranks) {
           .cores = ranks,
           .multicast = true,
           .staged_multicast = true,
-          .window_bytes = 128 << 10,
+          .receive_buffer_bytes = 128 << 10,
           .op = arith::Operator::sum,
           .type = arith::Type::float64,
-          .shared_windows = true};
+          .shared_receive_buffers = true};
 }
 
 void by_price(benchmark::State& state, Collective collective, int ranks) {
@@ -49,7 +49,7 @@ void helped(benchmark::State& state, Collective collective, int ranks) {
   Circumstances now = circumstances(ranks);
   now.oversubscribed = true;
   now.cores = 2;
-  now.window_bytes = 1 << 20;
+  now.receive_buffer_bytes = 1 << 20;
   for (auto _ : state) {
     const auto choice = choose_by_price(shape, now);
     UNISONO_CHECK(choice.has_value(), "a call without a candidate");

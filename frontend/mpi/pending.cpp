@@ -156,8 +156,8 @@ thread_local std::vector<Failure> failures;
 int query(void* extra, void* status) {
   const Host& mpi = host();
   auto& pending = *static_cast<PendingCall*>(extra);
-  if (pending.error != UNISONO_OK && !pending.is_told) {
-    pending.is_told = true;
+  if (pending.error != UNISONO_OK && !pending.is_reported) {
+    pending.is_reported = true;
     failed_calls.fetch_sub(1, std::memory_order_relaxed);
     failures.push_back({pending.request, pending.own->handle, pending.error, pending.text});
   }

@@ -27,7 +27,7 @@ struct PendingCall {
   Handle request = 0;  // the program's
   int error = UNISONO_OK;
   std::string text;  // of the error
-  bool is_told = false;
+  bool is_reported = false;
   int code = 0;  // MPI's, of an error of the host
 
   // Lets the call go on. True once it has ended.

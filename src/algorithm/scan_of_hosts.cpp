@@ -24,10 +24,10 @@ std::vector<OpId> ScanOfHosts::within_host(Builder& b, Range input, Range output
                 [&](int place) { return SlotId{has_hosts_below() && place != last ? 1 : 0}; }});
 }
 
-std::vector<OpId> ScanOfHosts::among_leaders(Builder& b, const Seat& seat) const {
+std::vector<OpId> ScanOfHosts::among_leaders(Builder& b, const InnerBuffers& buffers) const {
   const Schedule inner =
       inner_schedule(shape_, parameters_, levels_, {.count = shape_.count}, host_);
-  return embed(b, inner, seat, levels_, [&](int host) {
+  return embed(b, inner, buffers, levels_, [&](int host) {
     return static_cast<SlotId>(local(host, levels_.size(host) - 1).slots.size());
   });
 }

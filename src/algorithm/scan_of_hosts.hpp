@@ -30,7 +30,7 @@ class ScanOfHosts {
   // among them.
   void make_slot_of_hosts_below(Builder& b) const;
   std::vector<OpId> within_host(Builder& b, Range input, Range output) const;
-  std::vector<OpId> among_leaders(Builder& b, const Seat& seat) const;
+  std::vector<OpId> among_leaders(Builder& b, const InnerBuffers& buffers) const;
   // The sum of the hosts below, from the leader to all others of its host.
   void release(Builder& b, Range value, std::span<const OpId> after) const;
 

@@ -32,8 +32,8 @@ const Algorithm& inner_row(Collective collective, const Parameters& parameters) 
 // Copies ops of an inner schedule into a Builder.
 class Embedding {
  public:
-  Embedding(Builder& b, const Schedule& inner, const Seat& seat, const Cast& cast)
-      : b_(b), inner_(inner), seat_(seat), cast_(cast) {}
+  Embedding(Builder& b, const Schedule& inner, const InnerBuffers& buffers, const Cast& cast)
+      : b_(b), inner_(inner), buffers_(buffers), cast_(cast) {}
 
   std::vector<OpId> run() {
     slots_ = cast_.first_slot(inner_.rank);
@@ -102,7 +102,7 @@ class Embedding {
       before.insert(before.end(), outer_[at(id)].begin(), outer_[at(id)].end());
       is_ready = is_ready || inner_.ops[at(id)].kind != OpKind::wait;
     }
-    if (!is_ready) before.insert(before.end(), seat_.ready.begin(), seat_.ready.end());
+    if (!is_ready) before.insert(before.end(), buffers_.ready.begin(), buffers_.ready.end());
     return before;
   }
 
@@ -115,8 +115,8 @@ class Embedding {
       inner.slot += slots_;
       return inner;
     }
-    Range outer = inner.memory == Memory::input    ? seat_.input
-                  : inner.memory == Memory::output ? seat_.output
+    Range outer = inner.memory == Memory::input    ? buffers_.input
+                  : inner.memory == Memory::output ? buffers_.output
                                                    : scratch_;
     outer.offset += inner.offset;
     outer.count = inner.count;
@@ -125,7 +125,7 @@ class Embedding {
 
   Builder& b_;
   const Schedule& inner_;
-  const Seat& seat_;
+  const InnerBuffers& buffers_;
   const Cast& cast_;
   SlotId slots_ = 0;
   Range scratch_;
@@ -194,13 +194,14 @@ Schedule inner_schedule(const Shape& shape, const Parameters& parameters, const 
   return row.build(inner, default_parameters(row, inner), host);
 }
 
-std::vector<OpId> embed(Builder& b, const Schedule& inner, const Seat& seat, const Cast& cast) {
-  return Embedding(b, inner, seat, cast).run();
+std::vector<OpId> embed(Builder& b, const Schedule& inner, const InnerBuffers& buffers,
+                        const Cast& cast) {
+  return Embedding(b, inner, buffers, cast).run();
 }
 
-std::vector<OpId> embed(Builder& b, const Schedule& inner, const Seat& seat, const Levels& levels,
-                        const std::function<SlotId(int host)>& first_slot) {
-  return embed(b, inner, seat,
+std::vector<OpId> embed(Builder& b, const Schedule& inner, const InnerBuffers& buffers,
+                        const Levels& levels, const std::function<SlotId(int host)>& first_slot) {
+  return embed(b, inner, buffers,
                {.rank = [&](int host) { return levels.leader(host); }, .first_slot = first_slot});
 }
 

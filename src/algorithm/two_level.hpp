@@ -62,7 +62,7 @@ Schedule inner_schedule(const Shape& shape, const Parameters& parameters, const 
 
 // The input and output of an inner schedule. They may coincide, as in a call in place. After all of
 // `ready`, both may be accessed, and data of this host may be sent to the others.
-struct Seat {
+struct InnerBuffers {
   Range input, output;
   std::vector<OpId> ready;
 };
@@ -75,10 +75,11 @@ struct Cast {
 // Appends the schedule of an inner rank to that of the rank that executes it. The next slot of that
 // rank is the first inner slot, unless it has them already. Copies onto themselves are left out.
 // Returns the last inner ops: when they are done, the inner schedule is done.
-std::vector<OpId> embed(Builder& b, const Schedule& inner, const Seat& seat, const Cast& cast);
+std::vector<OpId> embed(Builder& b, const Schedule& inner, const InnerBuffers& buffers,
+                        const Cast& cast);
 // The same among the leaders: their ranks are those of hosts.
-std::vector<OpId> embed(Builder& b, const Schedule& inner, const Seat& seat, const Levels& levels,
-                        const std::function<SlotId(int host)>& first_slot);
+std::vector<OpId> embed(Builder& b, const Schedule& inner, const InnerBuffers& buffers,
+                        const Levels& levels, const std::function<SlotId(int host)>& first_slot);
 
 // From a leader to slot 0 of all others of its host, one multicast; after all of `after`. Not to
 // the rank `except`, if there is one.

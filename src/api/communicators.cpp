@@ -36,7 +36,7 @@ int derive(const char* function, unisono_comm_t comm, unisono_comm_t* result, co
   if (result != nullptr) *result = nullptr;
   Comm* const parent = comms().get(comm);
   if (parent == nullptr) return fail(bad_comm(function, comm));
-  const AgentPause pause(parent->group.get());
+  const AgentPause pause(parent->communicator.get());
   if (result == nullptr) {
     return refuse(*parent, Code::argument, fmt::format("{}: result is NULL", function));
   }
@@ -45,7 +45,7 @@ int derive(const char* function, unisono_comm_t comm, unisono_comm_t* result, co
     return refuse(*parent, handle.error().code,
                   fmt::format("{}: {}", function, handle.error().message));
   }
-  Made made = make(*parent->group);
+  Made made = make(*parent->communicator);
   if (!made || *made == nullptr) {
     comms().remove(*handle);
     return made ? UNISONO_OK : fail(made.error());  // or this rank takes no part
@@ -60,10 +60,10 @@ std::optional<Error> busy(const char* function, const Comm& comm) {
   const bool active_plan =
       std::ranges::any_of(comm.plans, [](const PersistentPlan* plan) { return plan->active; });
   if (comm.requests.empty() && !active_plan) return std::nullopt;
-  return Error{
-      Code::state,
-      fmt::format("rank {}: {}: {} requests are outstanding; complete them first",
-                  comm.group->rank(), function, comm.requests.size() + (active_plan ? 1U : 0U))};
+  return Error{Code::state,
+               fmt::format("rank {}: {}: {} requests are outstanding; complete them first",
+                           comm.communicator->rank(), function,
+                           comm.requests.size() + (active_plan ? 1U : 0U))};
 }
 
 std::optional<std::string> wrong_list(const int* ranks, int count, int size) {
@@ -94,7 +94,7 @@ int unisono_comm_rank(unisono_comm_t comm, int* rank) try {
   Comm* found = comms().get(comm);
   if (found == nullptr) return fail(bad_comm("unisono_comm_rank", comm));
   if (rank == nullptr) return fail(Code::argument, "unisono_comm_rank: rank is NULL");
-  *rank = found->group->rank();
+  *rank = found->communicator->rank();
   return UNISONO_OK;
 } catch (const std::exception& thrown) {
   return fail("unisono_comm_rank", thrown);
@@ -104,7 +104,7 @@ int unisono_comm_size(unisono_comm_t comm, int* size) try {
   Comm* found = comms().get(comm);
   if (found == nullptr) return fail(bad_comm("unisono_comm_size", comm));
   if (size == nullptr) return fail(Code::argument, "unisono_comm_size: size is NULL");
-  *size = found->group->size();
+  *size = found->communicator->size();
   return UNISONO_OK;
 } catch (const std::exception& thrown) {
   return fail("unisono_comm_size", thrown);
@@ -112,26 +112,26 @@ int unisono_comm_size(unisono_comm_t comm, int* size) try {
 
 int unisono_comm_dup(unisono_comm_t comm, unisono_comm_t* result) try {
   return derive("unisono_comm_dup", comm, result,
-                [](Communicator& group) { return group.duplicate(); });
+                [](Communicator& communicator) { return communicator.duplicate(); });
 } catch (const std::exception& thrown) {
   return fail("unisono_comm_dup", thrown);
 }
 
 int unisono_comm_split(unisono_comm_t comm, int color, int key, unisono_comm_t* result) try {
   return derive("unisono_comm_split", comm, result,
-                [=](Communicator& group) { return group.split(color, key); });
+                [=](Communicator& communicator) { return communicator.split(color, key); });
 } catch (const std::exception& thrown) {
   return fail("unisono_comm_split", thrown);
 }
 
 int unisono_comm_from_list(unisono_comm_t comm, const int* ranks, int count,
                            unisono_comm_t* result) try {
-  return derive("unisono_comm_from_list", comm, result, [=](Communicator& group) -> Made {
-    if (const auto wrong = wrong_list(ranks, count, group.size())) {
-      return group.failures().refuse(Code::argument,
-                                     fmt::format("unisono_comm_from_list: {}", *wrong));
+  return derive("unisono_comm_from_list", comm, result, [=](Communicator& communicator) -> Made {
+    if (const auto wrong = wrong_list(ranks, count, communicator.size())) {
+      return communicator.failures().refuse(Code::argument,
+                                            fmt::format("unisono_comm_from_list: {}", *wrong));
     }
-    return group.from_list({ranks, static_cast<std::size_t>(count)});
+    return communicator.from_list({ranks, static_cast<std::size_t>(count)});
   });
 } catch (const std::exception& thrown) {
   return fail("unisono_comm_from_list", thrown);
@@ -143,7 +143,7 @@ int unisono_comm_from_list_with(unisono_comm_t comm, const int* ranks, int count
   if (result != nullptr) *result = nullptr;
   Comm* const parent = comms().get(comm);
   if (parent == nullptr) return fail(bad_comm(kName, comm));
-  const auto& members = parent->group->members();
+  const auto& members = parent->communicator->members();
   if (exchange == nullptr || exchange->allgather == nullptr) {
     return fail(Code::argument, fmt::format("{}: exchange or its allgather is NULL", kName));
   }
@@ -203,7 +203,7 @@ int unisono_shrink(unisono_comm_t comm, unisono_comm_t* result) try {
   if (const auto error = busy("unisono_shrink", *found)) return fail(*error);
   const auto handle = reserve_comm(*found->owner);
   if (!handle) return fail("unisono_shrink", handle.error());
-  auto made = found->group->shrink();
+  auto made = found->communicator->shrink();
   if (!made) {
     comms().remove(*handle);
     return fail(made.error());
@@ -218,8 +218,8 @@ int unisono_shrink(unisono_comm_t comm, unisono_comm_t* result) try {
 int unisono_publish(unisono_comm_t comm, uint64_t value) try {
   Comm* found = comms().get(comm);
   if (found == nullptr) return fail(bad_comm("unisono_publish", comm));
-  AgentPause pause(found->group.get());
-  found->group->words().publish(value);
+  AgentPause pause(found->communicator.get());
+  found->communicator->words().publish(value);
   return UNISONO_OK;
 } catch (const std::exception& thrown) {
   return fail("unisono_publish", thrown);
@@ -236,9 +236,9 @@ int unisono_query(unisono_comm_t comm, unisono_compare_t how, uint64_t value, in
                                             "UNISONO_EQUAL .. UNISONO_GREATER_EQUAL, 0 .. {}",
                                             how, unisono::comm::kComparisonCount - 1));
   }
-  AgentPause pause(found->group.get());
+  AgentPause pause(found->communicator.get());
   pause.is_of_a_look();
-  const auto holds = found->group->query(static_cast<Comparison>(how), value);
+  const auto holds = found->communicator->query(static_cast<Comparison>(how), value);
   if (!holds) return fail(holds.error());
   *result = *holds ? 1 : 0;
   return UNISONO_OK;
@@ -252,8 +252,8 @@ int unisono_comm_info(unisono_comm_t comm, unisono_comm_info_t* info) try {
   if (info == nullptr || info->size < sizeof(size_t)) {
     return fail(Code::argument, "unisono_comm_info: info is NULL, or its size is not set");
   }
-  const AgentPause pause(found->group.get());
-  const auto& statistics = found->group->statistics();
+  const AgentPause pause(found->communicator.get());
+  const auto& statistics = found->communicator->statistics();
   unisono_comm_info_t full{};
   full.size = std::min(info->size, sizeof full);
   full.buffer_bytes = statistics.buffer_bytes;
@@ -279,8 +279,8 @@ int unisono_comm_failed_rank(unisono_comm_t comm, int* rank) try {
   Comm* const found = comms().get(comm);
   if (found == nullptr) return fail(bad_comm("unisono_comm_failed_rank", comm));
   if (rank == nullptr) return fail(Code::argument, "unisono_comm_failed_rank: rank is NULL");
-  const AgentPause pause(found->group.get());
-  const unisono::comm::FailureState& failures = found->group->failures();
+  const AgentPause pause(found->communicator.get());
+  const unisono::comm::FailureState& failures = found->communicator->failures();
   *rank = failures.has_failed() ? failures.failure().rank : -1;
   return UNISONO_OK;
 } catch (const std::exception& thrown) {
@@ -290,7 +290,7 @@ int unisono_comm_failed_rank(unisono_comm_t comm, int* rank) try {
 int unisono_refuse(unisono_comm_t comm, const char* why) try {
   Comm* const found = comms().get(comm);
   if (found == nullptr) return fail(bad_comm("unisono_refuse", comm));
-  const AgentPause pause(found->group.get());
+  const AgentPause pause(found->communicator.get());
   return refuse(*found, Code::argument, why == nullptr ? "no reason given" : why);
 } catch (const std::exception& thrown) {
   return fail("unisono_refuse", thrown);
@@ -300,7 +300,7 @@ int unisono_comm_hosts(unisono_comm_t comm, int* hosts) try {
   Comm* const found = comms().get(comm);
   if (found == nullptr) return fail(bad_comm("unisono_comm_hosts", comm));
   if (hosts == nullptr) return fail(Code::argument, "unisono_comm_hosts: hosts is NULL");
-  *hosts = found->group->members().hosts().hosts();
+  *hosts = found->communicator->members().hosts().hosts();
   return UNISONO_OK;
 } catch (const std::exception& thrown) {
   return fail("unisono_comm_hosts", thrown);
@@ -313,7 +313,7 @@ int unisono_faster_by_mpi(unisono_comm_t comm, const char* library, unisono_rang
   if (library == nullptr || found == nullptr) {
     return fail(Code::argument, "unisono_faster_by_mpi: library or found is NULL");
   }
-  const unisono::comm::Members& members = asked->group->members();
+  const unisono::comm::Members& members = asked->communicator->members();
   const unisono::model::HostMpi* const measured = unisono::model::find_host_mpi(
       members.job().machine(), library, members.size(), members.hosts().hosts());
   if (measured == nullptr) return UNISONO_OK;
@@ -339,7 +339,8 @@ int unisono_machine_bytes(unisono_comm_t comm, const char* key, int64_t* bytes) 
         Code::argument,
         fmt::format("unisono_machine_bytes: no number of bytes of a machine has the key {}", key));
   }
-  *bytes = unisono::model::constant_of(asked->group->members().job().machine(), row->id).count();
+  *bytes =
+      unisono::model::constant_of(asked->communicator->members().job().machine(), row->id).count();
   return UNISONO_OK;
 } catch (const std::exception& thrown) {
   return fail("unisono_machine_bytes", thrown);
@@ -355,8 +356,8 @@ static_assert(unisono::comm::Interrupt::kLate == UNISONO_INTERRUPT_LATE);
 int unisono_set_interrupt(unisono_comm_t comm, unisono_interrupt_t interrupt, void* user) try {
   Comm* const found = comms().get(comm);
   if (found == nullptr) return fail(bad_comm("unisono_set_interrupt", comm));
-  const AgentPause pause(found->group.get());
-  found->group->failures().set_interrupt({interrupt, user});
+  const AgentPause pause(found->communicator.get());
+  found->communicator->failures().set_interrupt({interrupt, user});
   return UNISONO_OK;
 } catch (const std::exception& thrown) {
   return fail("unisono_set_interrupt", thrown);

@@ -25,20 +25,21 @@ struct Prepared {
 };
 
 Error cannot_make(Comm& comm, Others others, const Error& why) {
-  if (others == Others::wait_for_us) return comm.group->failures().refuse(why.code, why.message);
-  return {why.code, fmt::format("rank {}: {}", comm.group->rank(), why.message)};
+  if (others == Others::wait_for_us)
+    return comm.communicator->failures().refuse(why.code, why.message);
+  return {why.code, fmt::format("rank {}: {}", comm.communicator->rank(), why.message)};
 }
 
 Result<Prepared> prepare(const Arguments& arguments, Comm& comm, Others others) {
   auto checked = check(arguments, comm);
   if (!checked) return cannot_make(comm, others, checked.error());
-  if (comm.group->failures().starts_no_more()) return comm.group->failures().tell();
-  const auto plan = comm.group->plan(checked->call);
+  if (comm.communicator->failures().starts_no_more()) return comm.communicator->failures().tell();
+  const auto plan = comm.communicator->plan(checked->call);
   if (!plan) {
     const std::string what = fmt::format("{}: {}", arguments.function, plan.error().message);
     return cannot_make(comm, others, {plan.error().code, what});
   }
-  return Prepared{std::move(checked).value(), *plan, comm.group->plans().generation()};
+  return Prepared{std::move(checked).value(), *plan, comm.communicator->plans().generation()};
 }
 
 // For the next call, if it is the same. Blocks with types are aligned or not by where the buffer
@@ -53,18 +54,18 @@ void remember(const Arguments& arguments, Comm& comm, const Prepared& made) {
     comm.last_calls[which] = checked;
     return;
   }
-  comm.last_block_calls[which] =
-      std::make_unique<LastBlockCall>(checked, arguments, comm.group->rank(), comm.group->size());
+  comm.last_block_calls[which] = std::make_unique<LastBlockCall>(
+      checked, arguments, comm.communicator->rank(), comm.communicator->size());
 }
 
 }  // namespace
 
 int refuse(Comm& comm, Code code, const std::string& what) {
-  return fail(comm.group->failures().refuse(code, what));
+  return fail(comm.communicator->failures().refuse(code, what));
 }
 
 int fail_repeat(Comm& comm, const Error& error) {
-  const AgentPause pause(comm.group.get());
+  const AgentPause pause(comm.communicator.get());
   return fail(error);
 }
 
@@ -74,11 +75,12 @@ int fail_thrown(const Arguments& arguments, const std::exception& thrown) noexce
   try {
     Comm* const comm = comms().get(arguments.comm);
     if (comm == nullptr) return error;
-    const AgentPause pause(comm->group.get());
-    comm->group->failures().fail_all(static_cast<Code>(error),
-                                     fmt::format("{} failed on rank {}: {}", arguments.function,
-                                                 comm->group->rank(), unisono_last_error()),
-                                     0);
+    const AgentPause pause(comm->communicator.get());
+    comm->communicator->failures().fail_all(
+        static_cast<Code>(error),
+        fmt::format("{} failed on rank {}: {}", arguments.function, comm->communicator->rank(),
+                    unisono_last_error()),
+        0);
   } catch (const std::exception&) {
     // No memory to tell it either: the others wait until this rank ends.
   }
@@ -88,10 +90,11 @@ int fail_thrown(const Arguments& arguments, const std::exception& thrown) noexce
 int run_new(const Arguments& arguments) {
   Comm* const comm = comms().get(arguments.comm);
   if (comm == nullptr) return fail(bad_comm(arguments.function, arguments.comm));
-  const AgentPause pause(comm->group.get());
+  const AgentPause pause(comm->communicator.get());
   const auto made = prepare(arguments, *comm, Others::wait_for_us);
   if (!made) return fail(made.error());
-  const auto status = comm->group->run(*made->plan, made->checked.input, made->checked.output);
+  const auto status =
+      comm->communicator->run(*made->plan, made->checked.input, made->checked.output);
   if (!status) return fail(status.error());
   remember(arguments, *comm, *made);
   return UNISONO_OK;
@@ -103,9 +106,9 @@ int run_blocks(const Arguments& arguments) try {
   const auto& last = comm->last_block_calls[static_cast<int>(arguments.collective)];
   if (last == nullptr || !last->fits(arguments)) return run_new(arguments);
   const LastCall& checked = last->checked();
-  if (checked.generation != comm->group->plans().generation()) return run_new(arguments);
-  const auto status = comm->group->run(*checked.plan, checked.buffers.input(arguments),
-                                       checked.buffers.output(arguments));
+  if (checked.generation != comm->communicator->plans().generation()) return run_new(arguments);
+  const auto status = comm->communicator->run(*checked.plan, checked.buffers.input(arguments),
+                                              checked.buffers.output(arguments));
   return status ? UNISONO_OK : fail_repeat(*comm, status.error());
 } catch (const std::exception& thrown) {
   return fail_thrown(arguments, thrown);
@@ -115,7 +118,7 @@ int start(const Arguments& arguments, unisono_request_t* handle) try {
   if (handle != nullptr) *handle = nullptr;
   Comm* const comm = comms().get(arguments.comm);
   if (comm == nullptr) return fail(bad_comm(arguments.function, arguments.comm));
-  const AgentPause pause(comm->group.get());
+  const AgentPause pause(comm->communicator.get());
   if (handle == nullptr) {
     return refuse(*comm, Code::argument, fmt::format("{}: request is NULL", arguments.function));
   }
@@ -131,8 +134,8 @@ int start(const Arguments& arguments, unisono_request_t* handle) try {
                   fmt::format("{}: there are {} requests already; complete some",
                               arguments.function, requests().kMost));
   }
-  const auto status =
-      comm->group->start(*made->plan, made->checked.input, made->checked.output, raw->pending);
+  const auto status = comm->communicator->start(*made->plan, made->checked.input,
+                                                made->checked.output, raw->pending);
   if (!status) {
     requests().remove(given);
     return fail(status.error());
@@ -150,7 +153,7 @@ int make_plan(const Arguments& arguments, unisono_plan_t* handle) try {
   *handle = nullptr;
   Comm* const comm = comms().get(arguments.comm);
   if (comm == nullptr) return fail(bad_comm(arguments.function, arguments.comm));
-  const AgentPause pause(comm->group.get());
+  const AgentPause pause(comm->communicator.get());
   const auto made = prepare(arguments, *comm, Others::not_concerned);
   if (!made) return fail(made.error());
   auto plan = std::make_unique<PersistentPlan>();

@@ -29,9 +29,10 @@ int fail_thrown(const Arguments& arguments, const std::exception& thrown) noexce
     Comm* comm = comms().get(arguments.comm);
     if (comm != nullptr) [[likely]] {
       const LastCall& last = comm->last_calls[static_cast<int>(arguments.collective)];
-      if (last.fits(arguments) && last.generation == comm->group->plans().generation()) [[likely]] {
-        const auto status = comm->group->run(*last.plan, last.buffers.input(arguments),
-                                             last.buffers.output(arguments));
+      if (last.fits(arguments) && last.generation == comm->communicator->plans().generation())
+          [[likely]] {
+        const auto status = comm->communicator->run(*last.plan, last.buffers.input(arguments),
+                                                    last.buffers.output(arguments));
         return status ? UNISONO_OK : fail_repeat(*comm, status.error());
       }
     }

@@ -67,14 +67,14 @@ nic::Capabilities find_nic(const base::Settings& settings, int rank) {
   if (settings.toggle(base::Setting::nic) == base::Toggle::off) return {};
   const auto networks = transport::network_settings(settings);
   if (!networks.ok()) return {};  // joining the job reports it
-  const auto offer = nic::probe_capabilities(
+  const auto capabilities = nic::probe_capabilities(
       settings.text(base::Setting::nic_socket), nic::Preferences::of(settings),
       [&](const std::string& interface, std::uint32_t ipv4) {
         return networks->networks.allows(interface, transport::ipv4_address(ipv4));
       });
-  if (offer.ok()) return *offer;
+  if (capabilities.ok()) return *capabilities;
   base::log(base::LogLevel::info, "nic", "rank {} has no NIC path: {}", rank,
-            offer.error().message);
+            capabilities.error().message);
   return {};
 }
 
@@ -130,7 +130,7 @@ Result<unisono_comm_t> init_thread(ThreadJob& threads, int rank) {
   info.rank = rank;
   info.ranks = threads.ranks;
   info.job = fmt::format("threads of {}", getpid());
-  info.members.assign(static_cast<std::size_t>(threads.ranks), bootstrap::Member{getpid()});
+  info.members.assign(static_cast<std::size_t>(threads.ranks), bootstrap::RankLocation{getpid()});
   return enter(std::move(info), threads.memory, *base::process_settings(), std::nullopt);
 }
 
@@ -259,10 +259,10 @@ Result<unisono_comm_t> init_with(bootstrap::ExchangeRounds& rounds,
 std::optional<Error> untold_failure(Rank& rank) {
   const std::lock_guard lock(rank.mutex);
   for (const unisono_comm_t handle : rank.comms) {
-    comm::Communicator& group = *comms().get(handle)->group;
-    comm::FailureState& failures = group.failures();
+    comm::Communicator& communicator = *comms().get(handle)->communicator;
+    comm::FailureState& failures = communicator.failures();
     failures.adopt();
-    if (failures.has_failed() && !failures.is_told()) return failures.tell();
+    if (failures.has_failed() && !failures.is_reported()) return failures.tell();
   }
   return std::nullopt;
 }
@@ -406,7 +406,8 @@ int unisono_finalize(unisono_comm_t world) try {
   }
   const std::unique_ptr<Rank> rank(comm->owner);
   const auto untold = untold_failure(*rank);
-  for (const unisono_comm_t handle : rank->comms) comms().get(handle)->group->publish_progress();
+  for (const unisono_comm_t handle : rank->comms)
+    comms().get(handle)->communicator->publish_progress();
   rank->job->leave();
   while (!rank->comms.empty()) end_comm(*rank, *rank->comms.begin());
   return untold ? fail(*untold) : UNISONO_OK;

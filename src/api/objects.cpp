@@ -67,9 +67,9 @@ base::Result<unisono_comm_t> reserve_comm(Rank& rank) {
   return handle;
 }
 
-void add_comm(unisono_comm_t handle, std::unique_ptr<comm::Communicator> group) {
+void add_comm(unisono_comm_t handle, std::unique_ptr<comm::Communicator> communicator) {
   Comm& comm = *comms().get(handle);
-  comm.group = std::move(group);
+  comm.communicator = std::move(communicator);
   const std::lock_guard lock(comm.owner->mutex);
   comm.owner->comms.insert(handle);
 }

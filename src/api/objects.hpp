@@ -121,7 +121,7 @@ struct Comm {
   ~Comm();
 
   Rank* owner = nullptr;
-  std::unique_ptr<comm::Communicator> group;
+  std::unique_ptr<comm::Communicator> communicator;
   std::set<Request*> requests;
   std::set<PersistentPlan*> plans;
   LastCall last_calls[schedule::kCollectiveCount];  // the last call of each, blocks equal
@@ -180,7 +180,7 @@ ThreadJobTable& thread_jobs();
 // A handle for a communicator that does not exist yet; resources error if there are too many. It is
 // returned by comms().remove(), or filled by add_comm().
 base::Result<unisono_comm_t> reserve_comm(Rank& rank);
-void add_comm(unisono_comm_t handle, std::unique_ptr<comm::Communicator> group);
+void add_comm(unisono_comm_t handle, std::unique_ptr<comm::Communicator> communicator);
 // Ends it: its requests and plans lose it.
 void end_comm(Rank& rank, unisono_comm_t handle);
 

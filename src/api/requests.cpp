@@ -35,7 +35,7 @@ Result<Request*> find_request(const char* function, const unisono_request_t* han
 }
 
 Communicator* communicator_of(const Request& request) {
-  return request.comm == nullptr ? nullptr : request.comm->group.get();
+  return request.comm == nullptr ? nullptr : request.comm->communicator.get();
 }
 
 std::unique_ptr<Request> end_request(unisono_request_t* handle) {
@@ -53,7 +53,7 @@ int collect(const char* function, unisono_request_t* handle) {
                                          function));
   }
   if (request->pending.state == Pending::State::failed) {
-    return fail(request->comm->group->failures().tell());
+    return fail(request->comm->communicator->failures().tell());
   }
   return UNISONO_OK;
 }
@@ -66,7 +66,7 @@ bool has_ended(const Request& request) {
 // Whether a rank cancelled it; the error then counts as reported.
 bool was_cancelled(const Request& request) {
   return request.comm != nullptr && request.pending.state == Pending::State::failed &&
-         request.comm->group->failures().tell().code == Code::cancelled;
+         request.comm->communicator->failures().tell().code == Code::cancelled;
 }
 
 Result<PersistentPlan*> find_plan(const char* function, unisono_plan_t handle) {
@@ -83,7 +83,7 @@ Result<PersistentPlan*> find_plan(const char* function, unisono_plan_t handle) {
 int collect_start(PersistentPlan& plan) {
   plan.active = false;
   if (plan.pending.state == Pending::State::failed)
-    return fail(plan.comm->group->failures().tell());
+    return fail(plan.comm->communicator->failures().tell());
   return UNISONO_OK;
 }
 
@@ -105,7 +105,7 @@ int unisono_test(unisono_request_t* request, int* done) try {
   *done = 0;
   AgentPause pause(communicator_of(**found), AgentPause::ForLook{});
   if (!pause.has_it()) return UNISONO_OK;
-  if (!has_ended(**found)) (*found)->comm->group->look();
+  if (!has_ended(**found)) (*found)->comm->communicator->look();
   if (!has_ended(**found)) {
     pause.is_of_a_look();
     return UNISONO_OK;
@@ -121,7 +121,7 @@ int unisono_wait(unisono_request_t* request) try {
   if (!found) return fail(found.error());
   const AgentPause pause(communicator_of(**found));
   if (!has_ended(**found)) {
-    Communicator* const communicators[] = {(*found)->comm->group.get()};
+    Communicator* const communicators[] = {(*found)->comm->communicator.get()};
     Pending* const awaited[] = {&(*found)->pending};
     Communicator::wait_any(communicators, awaited);
   }
@@ -145,10 +145,10 @@ int unisono_wait_any(unisono_request_t* handles, int count, int* index) try {
     if (handles[i] == nullptr) continue;
     const auto found = find_request("unisono_wait_any", &handles[i]);
     if (!found) return fail(found.error());
-    Communicator* const group = communicator_of(**found);
-    if (std::ranges::find(communicators, group) == communicators.end()) {
-      communicators.push_back(group);
-      pauses.emplace_back(group);
+    Communicator* const communicator = communicator_of(**found);
+    if (std::ranges::find(communicators, communicator) == communicators.end()) {
+      communicators.push_back(communicator);
+      pauses.emplace_back(communicator);
     }
     if (has_ended(**found)) {
       *index = i;
@@ -195,19 +195,20 @@ int unisono_cancel(unisono_request_t* handle) try {
   if (!found) return fail(found.error());
   Request& request = **found;
   const AgentPause pause(communicator_of(request));
-  if (!has_ended(request)) request.comm->group->look();
+  if (!has_ended(request)) request.comm->communicator->look();
   if (has_ended(request)) {
     if (!was_cancelled(request)) return collect("unisono_cancel", handle);
     // Cancelled by a rank; this rank has what it asked for.
     end_request(handle);
     return UNISONO_OK;
   }
-  Communicator& group = *request.comm->group;
-  group.failures().fail_all(
+  Communicator& communicator = *request.comm->communicator;
+  communicator.failures().fail_all(
       Code::cancelled,
-      fmt::format("rank {} cancelled operation {}", group.rank(), request.pending.operation.index),
+      fmt::format("rank {} cancelled operation {}", communicator.rank(),
+                  request.pending.operation.index),
       request.pending.operation.index);
-  group.failures().tell();
+  communicator.failures().tell();
   end_request(handle);
   return UNISONO_OK;
 } catch (const std::exception& thrown) {
@@ -218,12 +219,13 @@ int unisono_plan_start(unisono_plan_t handle) try {
   const auto found = find_plan("unisono_plan_start", handle);
   if (!found) return fail(found.error());
   PersistentPlan& plan = **found;
-  const AgentPause pause(plan.comm->group.get());
+  const AgentPause pause(plan.comm->communicator.get());
   if (plan.active) {
     return refuse(*plan.comm, Code::state,
                   "unisono_plan_start: a start of this plan is still active; wait for it first");
   }
-  const auto status = plan.comm->group->start(*plan.plan, plan.input, plan.output, plan.pending);
+  const auto status =
+      plan.comm->communicator->start(*plan.plan, plan.input, plan.output, plan.pending);
   if (!status) return fail(status.error());
   plan.active = true;
   return UNISONO_OK;
@@ -238,9 +240,9 @@ int unisono_plan_test(unisono_plan_t handle, int* done) try {
   if (done == nullptr) return fail(Code::argument, "unisono_plan_test: done is NULL");
   *done = 0;
   if (!plan.active) return fail(Code::state, "unisono_plan_test: the plan has not been started");
-  AgentPause pause(plan.comm->group.get(), AgentPause::ForLook{});
+  AgentPause pause(plan.comm->communicator.get(), AgentPause::ForLook{});
   if (!pause.has_it()) return UNISONO_OK;
-  if (plan.pending.state == Pending::State::running) plan.comm->group->look();
+  if (plan.pending.state == Pending::State::running) plan.comm->communicator->look();
   if (plan.pending.state == Pending::State::running) {
     pause.is_of_a_look();
     return UNISONO_OK;
@@ -256,9 +258,9 @@ int unisono_plan_wait(unisono_plan_t handle) try {
   if (!found) return fail(found.error());
   PersistentPlan& plan = **found;
   if (!plan.active) return fail(Code::state, "unisono_plan_wait: the plan has not been started");
-  const AgentPause pause(plan.comm->group.get());
+  const AgentPause pause(plan.comm->communicator.get());
   if (plan.pending.state == Pending::State::running) {
-    Communicator* const communicators[] = {plan.comm->group.get()};
+    Communicator* const communicators[] = {plan.comm->communicator.get()};
     Pending* const awaited[] = {&plan.pending};
     Communicator::wait_any(communicators, awaited);
   }

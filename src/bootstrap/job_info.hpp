@@ -22,7 +22,7 @@
 namespace unisono::bootstrap {
 
 // One rank of the job.
-struct Member {
+struct RankLocation {
   pid_t pid = 0;  // in this process's pid namespace, as the kernel reports it for the rank's
                   // connection; 0: on another host
   // The host's address on the network that the job uses; nullopt in a job of one host.
@@ -35,8 +35,8 @@ struct JobInfo {
   topology::HostMap hosts;  // empty: one host
   std::string job;          // name for people and logs; unique per job on this machine
   base::Descriptor memory;  // this host's memory file: a sparse memfd, sealed against shrinking
-  std::uint64_t memory_bytes = 0;  // its length, the same on all hosts
-  std::vector<Member> members;     // by rank
+  std::uint64_t memory_bytes = 0;     // its length, the same on all hosts
+  std::vector<RankLocation> members;  // by rank
   // To the rendezvous or to this host's relay. It stays open for the life of the rank. Invalid in a
   // job of one rank without a launcher.
   base::Descriptor connection;

@@ -65,7 +65,7 @@ Result<JobInfo> Joining::alone() const {
   info.ranks = job_.ranks;
   info.job = fmt::format("unisono-{}-pid-{}", geteuid(), getpid());
   info.memory_bytes = memory_bytes_;
-  info.members.push_back(Member{.pid = getpid()});
+  info.members.push_back(RankLocation{.pid = getpid()});
   UNISONO_ASSIGN(info.memory, memory::create_memory(memory_bytes_));
   return info;
 }
@@ -147,7 +147,7 @@ Result<JobInfo> Joining::job_info_of(Joined joined) {
   info.shared_cores = static_cast<int>(welcome.shared_cores);
   std::vector<int> hosts;
   for (const WelcomeMember& each : welcome.members) {
-    Member member{.pid = static_cast<pid_t>(each.pid)};
+    RankLocation member{.pid = static_cast<pid_t>(each.pid)};
     if (welcome.hosts > 1) member.address = each.endpoint.address;
     info.members.push_back(member);
     hosts.push_back(static_cast<int>(each.host));

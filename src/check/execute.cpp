@@ -33,25 +33,27 @@ class Execution {
 
  private:
   Region& region(const Schedule& schedule, const Range& placed_range);
-  void read(const Schedule& schedule, OpId id, const Range& range, std::vector<Piece>& pieces);
+  void read(const Schedule& schedule, OpId id, const Range& range,
+            std::vector<SymbolRange>& pieces);
   void read_operand(const Schedule& schedule, OpId id, const Range& range,
-                    std::vector<Piece>& pieces);
-  void write(const Schedule& schedule, OpId id, const Range& range, std::vector<Piece>& pieces);
-  void compare(int rank, const Piece& piece);
-  void compare_single(int rank, const Piece& piece, const Definition& wanted);
-  void compare_joined(int rank, const Piece& piece, const Definition& wanted);
-  void compare_contributors(int rank, const Piece& piece, const Definition& wanted);
+                    std::vector<SymbolRange>& pieces);
+  void write(const Schedule& schedule, OpId id, const Range& range,
+             std::vector<SymbolRange>& pieces);
+  void compare(int rank, const SymbolRange& piece);
+  void compare_single(int rank, const SymbolRange& piece, const Definition& wanted);
+  void compare_joined(int rank, const SymbolRange& piece, const Definition& wanted);
+  void compare_contributors(int rank, const SymbolRange& piece, const Definition& wanted);
 
   std::span<const Schedule> set_;
   Report& report_;
   const Shape& shape_;
   Values& values_;
   std::vector<RankMemory> memories_;
-  std::vector<Piece> left_, right_, joined_;  // of the op being executed
+  std::vector<SymbolRange> left_, right_, joined_;  // of the op being executed
 };
 
-void join(Values& values, std::span<const Piece> left, std::span<const Piece> right,
-          std::vector<Piece>& joined);
+void join(Values& values, std::span<const SymbolRange> left, std::span<const SymbolRange> right,
+          std::vector<SymbolRange>& joined);
 
 }  // namespace
 
@@ -145,7 +147,7 @@ void Execution::compare_outputs() {
     const std::int64_t outputs = schedule::output_count(shape_, set_[rank].rank);
     const Range output = memory.layout(schedule::output(0, outputs));
     memory.output.read(output.offset, output.count, left_);
-    for (const Piece& piece : left_) {
+    for (const SymbolRange& piece : left_) {
       if (report_.full()) return;
       compare(static_cast<int>(rank), piece);
     }
@@ -169,10 +171,10 @@ Region& Execution::region(const Schedule& schedule, const Range& placed_range) {
 
 // An undefined element is reported here, once; values made of it are refused without a report.
 void Execution::read(const Schedule& schedule, OpId id, const Range& range,
-                     std::vector<Piece>& pieces) {
+                     std::vector<SymbolRange>& pieces) {
   const Range place = memories_[index(schedule.rank)].layout(range);
   region(schedule, place).read(place.offset, place.count, pieces);
-  for (Piece& piece : pieces) {
+  for (SymbolRange& piece : pieces) {
     if (piece.value != kUndefined) continue;
     piece.value = kRefused;
     const Range part = {range.memory, range.slot, range.offset + piece.begin,
@@ -184,10 +186,10 @@ void Execution::read(const Schedule& schedule, OpId id, const Range& range,
 
 // An operand of a sum. In an exact shape it has to be one contribution, as it came from its rank.
 void Execution::read_operand(const Schedule& schedule, OpId id, const Range& range,
-                             std::vector<Piece>& pieces) {
+                             std::vector<SymbolRange>& pieces) {
   read(schedule, id, range, pieces);
   if (!shape_.exact) return;
-  for (const Piece& piece : pieces) {
+  for (const SymbolRange& piece : pieces) {
     if (piece.value < 0) continue;
     const auto runs = values_.runs(piece.value);
     if (runs.size() == 1 && runs.front().first == runs.front().last) continue;
@@ -199,14 +201,14 @@ void Execution::read_operand(const Schedule& schedule, OpId id, const Range& ran
 }
 
 void Execution::write(const Schedule& schedule, OpId id, const Range& range,
-                      std::vector<Piece>& pieces) {
+                      std::vector<SymbolRange>& pieces) {
   if (range.count == 0) return;
-  for (Piece& piece : pieces) piece.writer = id;
+  for (SymbolRange& piece : pieces) piece.writer = id;
   const Range place = memories_[index(schedule.rank)].layout(range);
   region(schedule, place).write(place.offset, pieces);
 }
 
-void Execution::compare(int rank, const Piece& piece) {
+void Execution::compare(int rank, const SymbolRange& piece) {
   if (piece.value == kRefused) return;
   if (piece.value == kUndefined) {
     report_.add(Rule::missing, rank, -1,
@@ -226,7 +228,7 @@ void Execution::compare(int rank, const Piece& piece) {
   }
 }
 
-std::string name_place(const Piece& piece) {
+std::string name_place(const SymbolRange& piece) {
   return schedule::print_range(schedule::output(piece.begin, piece.end - piece.begin));
 }
 
@@ -237,7 +239,7 @@ std::string name_elements(std::int64_t element, std::int64_t count, int rank) {
 }
 
 // Without an operator a value is one contribution: one run of one rank.
-void Execution::compare_single(int rank, const Piece& piece, const Definition& wanted) {
+void Execution::compare_single(int rank, const SymbolRange& piece, const Definition& wanted) {
   const Run& run = values_.runs(piece.value).front();
   if (run.first == wanted.first && piece.base == wanted.element) return;
   const std::int64_t count = piece.end - piece.begin;
@@ -247,7 +249,7 @@ void Execution::compare_single(int rank, const Piece& piece, const Definition& w
                           name_elements(wanted.element, count, wanted.first)));
 }
 
-void Execution::compare_joined(int rank, const Piece& piece, const Definition& wanted) {
+void Execution::compare_joined(int rank, const SymbolRange& piece, const Definition& wanted) {
   const auto runs = values_.runs(piece.value);
   const bool whole =
       runs.size() == 1 && runs[0].first == wanted.first && runs[0].last == wanted.last;
@@ -264,7 +266,7 @@ void Execution::compare_joined(int rank, const Piece& piece, const Definition& w
 }
 
 // The elements are right, but the ranks or their order are wrong.
-void Execution::compare_contributors(int rank, const Piece& piece, const Definition& wanted) {
+void Execution::compare_contributors(int rank, const SymbolRange& piece, const Definition& wanted) {
   const auto runs = values_.runs(piece.value);
   std::vector<int> times(index(shape_.ranks), 0);
   for (const Run& run : runs) {
@@ -298,8 +300,8 @@ void Execution::compare_contributors(int rank, const Piece& piece, const Definit
 }
 
 // Joins element by element; pieces are cut where either side has a border.
-void join(Values& values, std::span<const Piece> left, std::span<const Piece> right,
-          std::vector<Piece>& joined) {
+void join(Values& values, std::span<const SymbolRange> left, std::span<const SymbolRange> right,
+          std::vector<SymbolRange>& joined) {
   joined.clear();
   std::int64_t begin = 0;
   for (std::size_t l = 0, r = 0; l < left.size() && r < right.size();) {

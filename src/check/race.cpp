@@ -36,7 +36,7 @@ class RankRaces {
         report_(report),
         by_predecessors_(order_by_predecessors(schedule_)) {}
 
-  void judge();
+  void check();
 
  private:
   void note(OpId op, const Range& range, bool write);
@@ -69,13 +69,13 @@ void check_races(std::span<const Schedule> set, const Links& links, std::span<co
   for (std::size_t rank = 0; rank < set.size() && !report.full(); ++rank) {
     const Layout layout(set[rank], placement);
     if (placement == Placement::in_place && !layout.shares()) continue;
-    RankRaces(set, links, run, static_cast<int>(rank), layout, report).judge();
+    RankRaces(set, links, run, static_cast<int>(rank), layout, report).check();
   }
 }
 
 namespace {
 
-void RankRaces::judge() {
+void RankRaces::check() {
   for (OpId id = 0; std::cmp_less(id, schedule_.ops.size()); ++id) {
     const Op& op = schedule_.ops[index(id)];
     if (op.kind == OpKind::wait) waits_.emplace_back(op.slot, id);

@@ -30,8 +30,8 @@ Values::Values(int ranks, bool ordered) : ranks_(ranks), ordered_(ordered) {
   for (std::int32_t rank = 0; rank < ranks; ++rank) intern({{rank, rank, 0}});
 }
 
-Piece Values::join(const Piece& left, const Piece& right) {
-  Piece result = left;
+SymbolRange Values::join(const SymbolRange& left, const SymbolRange& right) {
+  SymbolRange result = left;
   if (left.value < 0 || right.value < 0) {
     result.value = kRefused;
     return result;
@@ -66,7 +66,7 @@ ValueId Values::intern(std::vector<Run> runs) {
   return place->second;
 }
 
-void Region::read(std::int64_t offset, std::int64_t count, std::vector<Piece>& pieces) const {
+void Region::read(std::int64_t offset, std::int64_t count, std::vector<SymbolRange>& pieces) const {
   pieces.clear();
   if (count == 0) return;
   if (pieces_.empty()) {
@@ -74,23 +74,23 @@ void Region::read(std::int64_t offset, std::int64_t count, std::vector<Piece>& p
     return;
   }
   for (std::size_t i = find(offset); i < pieces_.size() && pieces_[i].begin < offset + count; ++i) {
-    Piece piece = cut(pieces_[i], std::max(offset, pieces_[i].begin),
-                      std::min(offset + count, pieces_[i].end));
+    SymbolRange piece = cut(pieces_[i], std::max(offset, pieces_[i].begin),
+                            std::min(offset + count, pieces_[i].end));
     piece.begin -= offset;
     piece.end -= offset;
     pieces.push_back(piece);
   }
 }
 
-void Region::write(std::int64_t offset, std::span<const Piece> pieces) {
+void Region::write(std::int64_t offset, std::span<const SymbolRange> pieces) {
   if (pieces.empty()) return;
   if (pieces_.empty()) pieces_.push_back({0, count_, kUndefined, 0, -1});
   const std::int64_t end = offset + pieces.back().end;
   const std::size_t first = find(offset);
   const std::size_t last = find(end - 1);
   // The remaining parts of the pieces at the two ends, which may be the same piece.
-  const Piece front = cut(pieces_[first], pieces_[first].begin, offset);
-  const Piece back = cut(pieces_[last], end, pieces_[last].end);
+  const SymbolRange front = cut(pieces_[first], pieces_[first].begin, offset);
+  const SymbolRange back = cut(pieces_[last], end, pieces_[last].end);
   const std::size_t has_front = front.begin < front.end ? 1 : 0;
   const std::size_t has_back = back.begin < back.end ? 1 : 0;
 
@@ -98,13 +98,13 @@ void Region::write(std::int64_t offset, std::span<const Piece> pieces) {
   const std::size_t new_count = has_front + pieces.size() + has_back;
   const auto at = pieces_.begin() + static_cast<std::ptrdiff_t>(first);
   if (new_count > old_count) {
-    pieces_.insert(at, new_count - old_count, Piece{});
+    pieces_.insert(at, new_count - old_count, SymbolRange{});
   } else {
     pieces_.erase(at, at + static_cast<std::ptrdiff_t>(old_count - new_count));
   }
   std::size_t next = first;
   if (has_front != 0) pieces_[next++] = front;
-  for (Piece piece : pieces) {
+  for (SymbolRange piece : pieces) {
     piece.begin += offset;
     piece.end += offset;
     pieces_[next++] = piece;
@@ -113,12 +113,12 @@ void Region::write(std::int64_t offset, std::span<const Piece> pieces) {
 }
 
 std::size_t Region::find(std::int64_t element) const {
-  const auto after = std::ranges::upper_bound(pieces_, element, {}, &Piece::begin);
+  const auto after = std::ranges::upper_bound(pieces_, element, {}, &SymbolRange::begin);
   return static_cast<std::size_t>(after - pieces_.begin()) - 1;
 }
 
-Piece cut(const Piece& piece, std::int64_t begin, std::int64_t end) {
-  Piece part = piece;
+SymbolRange cut(const SymbolRange& piece, std::int64_t begin, std::int64_t end) {
+  SymbolRange part = piece;
   part.begin = begin;
   part.end = end;
   part.base += begin - piece.begin;

@@ -26,7 +26,7 @@ struct Run {
 
 // Elements [begin, end) of a memory. At element i, a run stands for input element
 // base + run.element + (i - begin).
-struct Piece {
+struct SymbolRange {
   std::int64_t begin = 0, end = 0;
   ValueId value = kUndefined;
   std::int64_t base = 0;
@@ -43,7 +43,7 @@ class Values {
 
   // left op right, for the elements of two pieces of the same length. A value with more
   // contributions than ranks holds one twice. It is not extended, which bounds the memory.
-  Piece join(const Piece& left, const Piece& right);
+  SymbolRange join(const SymbolRange& left, const SymbolRange& right);
 
   std::span<const Run> runs(ValueId value) const { return *runs_[static_cast<std::size_t>(value)]; }
 
@@ -75,18 +75,19 @@ class Region {
 
   // Replaces the contents of `pieces` by those of `count` elements from `offset`, with begin
   // counted from there.
-  void read(std::int64_t offset, std::int64_t count, std::vector<Piece>& pieces) const;
+  void read(std::int64_t offset, std::int64_t count, std::vector<SymbolRange>& pieces) const;
   // Writes adjacent pieces, which begin at 0, to `offset`.
-  void write(std::int64_t offset, std::span<const Piece> pieces);
+  void write(std::int64_t offset, std::span<const SymbolRange> pieces);
 
  private:
   std::size_t find(std::int64_t element) const;
 
   std::int64_t count_;
-  std::vector<Piece> pieces_;  // empty before the first write; most memories have at most one piece
+  std::vector<SymbolRange>
+      pieces_;  // empty before the first write; most memories have at most one piece
 };
 
 // The part of a piece from `begin` to `end`.
-Piece cut(const Piece& piece, std::int64_t begin, std::int64_t end);
+SymbolRange cut(const SymbolRange& piece, std::int64_t begin, std::int64_t end);
 
 }  // namespace unisono::check

@@ -44,17 +44,17 @@ plan::PlanContext plan_context(const Members& members, const Segment& segment) {
           .staged_multicast = can.multicast,
           .multicast = one_memory ? can.multicast : all_in_group,
           .streams = segment.layout().streams,
-          .shared_windows = one_memory && can.shared_windows,
+          .shared_receive_buffers = one_memory && can.shared_receive_buffers,
           .engine = job.settings().engine(),
           .pull = one_memory && can.pull,
           .reproducible = job.reproducible,
-          .refer = one_memory && can.direct && can.shared_windows,
+          .refer = one_memory && can.direct && can.shared_receive_buffers,
           .hosts = members.hosts(),
           .group = std::move(group),
           .land_from = lands_from(members),
           .single_copy_from = job.settings().bytes(base::Setting::single_copy_from),
           .check = job.settings().toggle(base::Setting::check),
-          .windows = segment.layout().windows,
+          .receive_buffers = segment.layout().receive_buffers,
           .overrides = job.overrides(),
           .machine = &job.machine(),
           .learns = LearnedCalls::are_wanted(job.settings()) && members.size() > 1,
@@ -316,7 +316,7 @@ Status Communicator::begin_shrink() {
     failures_.fail_all(Code::cancelled, members_.name(rank()) + " called shrink",
                        queue_.next_index(), rank());
   }
-  failures_.count_as_told();
+  failures_.count_as_reported();
   if (shrink_ != nullptr) return base::success();  // a call that ended by a deadline
   shrink_ = std::make_unique<Shrink>(members_, segment_, ends_);
   return shrink_->join();

@@ -93,7 +93,7 @@ bool CommunicatorWait::sleep_once(engine::SleepTarget target) {
     job::RankSleep sleep(job_);
     for (Communicator* c : communicators_) {
       woken |= c->advance();
-      woken |= c->watchdog_.is_alarmed();
+      woken |= c->watchdog_.has_new_event();
       // It went on to where it waits for credit, which was not announced.
       woken |= c->queue_.credit_blocked() && !credit;
     }

@@ -34,33 +34,33 @@ constexpr std::int64_t kSpareLines = 16;
 // Besides, for long messages: each piece of a vector has a line. At most two ranks send pieces to
 // one, and the root of a reduction receives those of the result, too.
 constexpr std::int64_t kPieceLines = 3 * algorithm::kMostPieces;
-constexpr std::int64_t kSmallWindow = 8 * 1024;
+constexpr std::int64_t kSmallBuffer = 8 * 1024;
 // Messages of some packets. Between hosts a rank informs the others once in half of the slot
 // indexes how far it is. With few of them, that takes longer than such a message, and its sender
 // waits.
-constexpr std::int64_t kMiddleWindow = 64 * 1024;
-constexpr std::int64_t kLeastMiddleWindow = 16 * 1024;
-constexpr std::int64_t kBulkWindow = 128 * 1024;
+constexpr std::int64_t kMiddleBuffer = 64 * 1024;
+constexpr std::int64_t kLeastMiddleBuffer = 16 * 1024;
+constexpr std::int64_t kBulkBuffer = 128 * 1024;
 // A stream carries a long message faster than several parts that wait for each other.
-constexpr std::int64_t kStreamWindow = 1024 * 1024;
+constexpr std::int64_t kStreamBuffer = 1024 * 1024;
 // So a buffer has room for that much of each other member, up to this.
-constexpr std::int64_t kLongestStreamWindow = 8 * kStreamWindow;
+constexpr std::int64_t kLongestStreamBuffer = 8 * kStreamBuffer;
 // A communicator takes at most this part of the address space that is left, or the usual.
 constexpr std::int64_t kPartsOfRoom = 8;
 // The least part of such a buffer that becomes real memory; it doubles for longer calls.
 constexpr std::int64_t kLeastPrepared = 256 * 1024;
-constexpr std::int64_t kLeastBulkWindow = 16 * 1024;
+constexpr std::int64_t kLeastBulkBuffer = 16 * 1024;
 // Where ranks lose their cores to computation, each part of a long message costs a wait for a turn.
 // More than the usual memory makes parts longer. Ranks with cores of their own are slower with
 // buffers that no cache holds, so it is not usual.
 constexpr std::int64_t kUsualBuffers = 64 * 1024 * 1024;
-constexpr std::int64_t kLongestBulkWindow = 4 * 1024 * 1024;
-constexpr int kSmallChannels = 64;
-constexpr int kMiddleChannels = 32;
-constexpr int kFewMiddleChannels = 16;
-constexpr int kBulkChannels = 8;
+constexpr std::int64_t kLongestBulkBuffer = 4 * 1024 * 1024;
+constexpr int kSmallSlotIndexes = 64;
+constexpr int kMiddleSlotIndexes = 32;
+constexpr int kFewMiddleSlotIndexes = 16;
+constexpr int kBulkSlotIndexes = 8;
 // With two, a rank informs all others in every call.
-constexpr int kEnoughBulkChannels = 4;
+constexpr int kEnoughBulkSlotIndexes = 4;
 constexpr int kLeader = 0;
 
 std::int64_t round_up(std::int64_t bytes, std::int64_t unit) {
@@ -74,13 +74,13 @@ void clear_used(job::Job& job, const Grant& grant) {
   auto& header = *reinterpret_cast<SegmentHeader*>(job.memory().at(grant.offset));
   const std::uint32_t prepared = header.prepared.load(std::memory_order_relaxed);
   std::memset(job.memory().at(grant.offset), 0,
-              static_cast<std::size_t>(layout.lane_windows[SizeClass::small]));
+              static_cast<std::size_t>(layout.queue_buffers[SizeClass::small]));
   header.prepared.store(prepared, std::memory_order_relaxed);
   job.memory().clear(grant.offset + layout.agreement, layout.bytes - layout.agreement);
 }
 
 Status commit_control(job::Job& job, const Grant& grant) {
-  return job.memory().commit(grant.offset, grant.layout.lane_windows[SizeClass::small],
+  return job.memory().commit(grant.offset, grant.layout.queue_buffers[SizeClass::small],
                              "a communicator's control data");
 }
 
@@ -136,33 +136,38 @@ Spread spread_of(job::Job& job, std::span<const int> job_ranks) {
 }
 
 // The largest power of two with which the size class stays within its share of memory.
-int fitting_channels(int most, std::int64_t window_bytes, int ranks, std::int64_t share) {
-  int channels = most;
-  while (channels > 2 && channels * window_bytes * ranks > share) channels /= 2;
-  return channels;
+int fitting_slot_indexes(int most, std::int64_t receive_buffer_bytes, int ranks,
+                         std::int64_t share) {
+  int slot_indexes = most;
+  while (slot_indexes > 2 && slot_indexes * receive_buffer_bytes * ranks > share) slot_indexes /= 2;
+  return slot_indexes;
 }
 
-plan::WindowGeometry plan_small(int ranks, std::int64_t lines, std::int64_t share,
-                                const base::Settings& settings) {
+plan::ReceiveGeometry plan_small(int ranks, std::int64_t lines, std::int64_t share,
+                                 const base::Settings& settings) {
   const std::int64_t line_bytes = lines * plan::kLineBytes;
   const auto wanted = static_cast<int>(
       std::bit_floor(static_cast<std::uint64_t>(settings.integer(base::Setting::channels))));
-  const std::int64_t window = std::max(kSmallWindow, round_up(line_bytes + kSmallWindow / 2, 4096));
+  const std::int64_t buffer_bytes =
+      std::max(kSmallBuffer, round_up(line_bytes + kSmallBuffer / 2, 4096));
   return {.ranks = ranks,
-          .channels = wanted >= 2 ? std::min(wanted, engine::kMostChannels)
-                                  : fitting_channels(kSmallChannels, window, ranks, share),
+          .slot_indexes = wanted >= 2
+                              ? std::min(wanted, engine::kMostSlotIndexes)
+                              : fitting_slot_indexes(kSmallSlotIndexes, buffer_bytes, ranks, share),
           .lines = lines,
-          .data_bytes = window - line_bytes};
+          .data_bytes = buffer_bytes - line_bytes};
 }
 
 // None if they would be too few or too short to be worth it.
-plan::WindowGeometry plan_middle(int ranks, std::int64_t lines, std::int64_t share) {
-  plan::WindowGeometry g{
-      .ranks = ranks, .channels = kMiddleChannels, .lines = lines, .data_bytes = kMiddleWindow};
-  while (g.windows_bytes() > share) {
-    if (g.channels > kFewMiddleChannels) {
-      g.channels /= 2;
-    } else if (g.data_bytes > kLeastMiddleWindow) {
+plan::ReceiveGeometry plan_middle(int ranks, std::int64_t lines, std::int64_t share) {
+  plan::ReceiveGeometry g{.ranks = ranks,
+                          .slot_indexes = kMiddleSlotIndexes,
+                          .lines = lines,
+                          .data_bytes = kMiddleBuffer};
+  while (g.total_bytes() > share) {
+    if (g.slot_indexes > kFewMiddleSlotIndexes) {
+      g.slot_indexes /= 2;
+    } else if (g.data_bytes > kLeastMiddleBuffer) {
       g.data_bytes /= 2;
     } else {
       return {.ranks = ranks, .lines = 0};
@@ -171,52 +176,55 @@ plan::WindowGeometry plan_middle(int ranks, std::int64_t lines, std::int64_t sha
   return g;
 }
 
-// Where memory is short there are fewer slot indexes, and the windows stay as long as they are.
-// With windows of half the length, long messages at 4x2 took up to twice as long. `most`: may be
+// Where memory is short there are fewer slot indexes, and the buffers stay as long as they are.
+// With buffers of half the length, long messages at 4x2 took up to twice as long. `most`: may be
 // taken for enough slot indexes.
-plan::WindowGeometry plan_bulk(int ranks, std::int64_t lines, std::int64_t share, std::int64_t most,
-                               std::int64_t window) {
+plan::ReceiveGeometry plan_bulk(int ranks, std::int64_t lines, std::int64_t share,
+                                std::int64_t most, std::int64_t buffer_bytes) {
   lines += kPieceLines;
-  const std::int64_t whole = window + lines * plan::kLineBytes;
-  int channels = fitting_channels(kBulkChannels, whole, ranks, share);
-  if (channels < kEnoughBulkChannels && kEnoughBulkChannels * whole * ranks <= most) {
-    channels = kEnoughBulkChannels;
+  const std::int64_t whole = buffer_bytes + lines * plan::kLineBytes;
+  int slot_indexes = fitting_slot_indexes(kBulkSlotIndexes, whole, ranks, share);
+  if (slot_indexes < kEnoughBulkSlotIndexes && kEnoughBulkSlotIndexes * whole * ranks <= most) {
+    slot_indexes = kEnoughBulkSlotIndexes;
     share = most;
   }
-  while (window > kLeastBulkWindow && window * channels * ranks > share) window /= 2;
-  return {.ranks = ranks, .channels = channels, .lines = lines, .data_bytes = window};
+  while (buffer_bytes > kLeastBulkBuffer && buffer_bytes * slot_indexes * ranks > share)
+    buffer_bytes /= 2;
+  return {.ranks = ranks, .slot_indexes = slot_indexes, .lines = lines, .data_bytes = buffer_bytes};
 }
 
 // Longer buffers than the usual, for streams. Those of members that share a host have to fit into
 // memory, and those of all into the room for addresses.
-std::optional<plan::WindowGeometry> plan_long_streams(int ranks, std::int64_t lines,
-                                                      std::int64_t most, const Spread& spread) {
+std::optional<plan::ReceiveGeometry> plan_long_streams(int ranks, std::int64_t lines,
+                                                       std::int64_t most, const Spread& spread) {
   const int held = spread.on_a_host == 0 ? ranks : spread.on_a_host;
-  std::int64_t window = std::min(
-      kLongestStreamWindow,
-      kStreamWindow * static_cast<std::int64_t>(std::bit_ceil(static_cast<unsigned>(ranks - 1))));
-  for (; window > kStreamWindow; window /= 2) {
-    for (const int channels : {kBulkChannels, kEnoughBulkChannels}) {
-      const plan::WindowGeometry g{
-          .ranks = ranks, .channels = channels, .lines = lines + kPieceLines, .data_bytes = window};
-      if (g.rank_stride() * held <= most && g.windows_bytes() <= spread.room) return g;
+  std::int64_t buffer_bytes = std::min(
+      kLongestStreamBuffer,
+      kStreamBuffer * static_cast<std::int64_t>(std::bit_ceil(static_cast<unsigned>(ranks - 1))));
+  for (; buffer_bytes > kStreamBuffer; buffer_bytes /= 2) {
+    for (const int slot_indexes : {kBulkSlotIndexes, kEnoughBulkSlotIndexes}) {
+      const plan::ReceiveGeometry g{.ranks = ranks,
+                                    .slot_indexes = slot_indexes,
+                                    .lines = lines + kPieceLines,
+                                    .data_bytes = buffer_bytes};
+      if (g.rank_stride() * held <= most && g.total_bytes() <= spread.room) return g;
     }
   }
   return std::nullopt;
 }
 
-// On one host, windows are only as long as memory has room for with all slot indexes.
-std::int64_t wanted_bulk_window(Links links, int ranks, std::int64_t lines, std::int64_t buffers) {
-  if (links == Links::streams) return kStreamWindow;
-  if (links == Links::datagrams) return kBulkWindow;
+// On one host, buffers are only as long as memory has room for with all slot indexes.
+std::int64_t wanted_bulk_buffer(Links links, int ranks, std::int64_t lines, std::int64_t buffers) {
+  if (links == Links::streams) return kStreamBuffer;
+  if (links == Links::datagrams) return kBulkBuffer;
   const auto factor = std::bit_floor(
       static_cast<std::uint64_t>(std::clamp<std::int64_t>(buffers / kUsualBuffers, 1, 1024)));
-  std::int64_t window =
-      std::min(kBulkWindow * static_cast<std::int64_t>(factor), kLongestBulkWindow);
+  std::int64_t buffer_bytes =
+      std::min(kBulkBuffer * static_cast<std::int64_t>(factor), kLongestBulkBuffer);
   const std::int64_t line_bytes = (lines + kPieceLines) * plan::kLineBytes;
-  const auto needed = [&] { return kBulkChannels * (window + line_bytes) * ranks; };
-  while (window > kBulkWindow && needed() > buffers / 2) window /= 2;
-  return window;
+  const auto needed = [&] { return kBulkSlotIndexes * (buffer_bytes + line_bytes) * ranks; };
+  while (buffer_bytes > kBulkBuffer && needed() > buffers / 2) buffer_bytes /= 2;
+  return buffer_bytes;
 }
 
 }  // namespace
@@ -239,20 +247,20 @@ SegmentLayout plan_segment(int ranks, const base::Settings& settings, Links link
   const std::int64_t lines = 2 * ranks + kSpareLines;
   const std::int64_t whole = settings.bytes(base::Setting::buffers);
   const std::int64_t share = whole / 2;
-  g.windows[SizeClass::small] = plan_small(ranks, lines, share, settings);
+  g.receive_buffers[SizeClass::small] = plan_small(ranks, lines, share, settings);
   // The middle class gets what small messages leave.
-  const std::int64_t small = g.windows[SizeClass::small].windows_bytes();
-  g.windows[SizeClass::middle] = links == Links::none
-                                     ? plan::WindowGeometry{.ranks = ranks, .lines = 0}
-                                     : plan_middle(ranks, lines, share - small);
-  const std::int64_t left = whole - small - g.windows[SizeClass::middle].windows_bytes();
+  const std::int64_t small = g.receive_buffers[SizeClass::small].total_bytes();
+  g.receive_buffers[SizeClass::middle] = links == Links::none
+                                             ? plan::ReceiveGeometry{.ranks = ranks, .lines = 0}
+                                             : plan_middle(ranks, lines, share - small);
+  const std::int64_t left = whole - small - g.receive_buffers[SizeClass::middle].total_bytes();
   const std::int64_t most = links == Links::none ? share : left;
   const auto long_streams = g.streams ? plan_long_streams(ranks, lines, most, spread)
-                                      : std::optional<plan::WindowGeometry>();
-  g.windows[SizeClass::bulk] =
+                                      : std::optional<plan::ReceiveGeometry>();
+  g.receive_buffers[SizeClass::bulk] =
       long_streams
           ? *long_streams
-          : plan_bulk(ranks, lines, share, most, wanted_bulk_window(links, ranks, lines, whole));
+          : plan_bulk(ranks, lines, share, most, wanted_bulk_buffer(links, ranks, lines, whole));
 
   std::int64_t end = round_up(static_cast<std::int64_t>(sizeof(SegmentHeader)), 4096);
   const auto place = [&end](std::int64_t bytes) {
@@ -267,10 +275,10 @@ SegmentLayout plan_segment(int ranks, const base::Settings& settings, Links link
   g.calls = place(RemoteCalls::memory_bytes(ranks));
   g.choices = place(plan::ChoiceTable::kBytes);
   for (const SizeClass size : plan::kSizeClasses) {
-    g.lane_control[size] = place(engine::lane_control_bytes(g.windows[size]));
+    g.queue_control[size] = place(engine::size_queue_control_bytes(g.receive_buffers[size]));
   }
   for (const SizeClass size : plan::kSizeClasses) {
-    g.lane_windows[size] = place(g.windows[size].windows_bytes());
+    g.queue_buffers[size] = place(g.receive_buffers[size].total_bytes());
   }
   g.agreement = place(AgreementTable::bytes(ranks, sizeof(Grant)));
   g.answers = place(std::int64_t{ranks} * ranks * static_cast<std::int64_t>(sizeof(QueryAnswer)));
@@ -283,12 +291,12 @@ SegmentLayout plan_segment(int ranks, const base::Settings& settings, Links link
 
 std::uint64_t memory_layout(const base::Settings& settings) {
   const SegmentLayout layout = plan_segment(64, settings);
-  const plan::WindowGeometry& bulk = layout.windows[SizeClass::bulk];
+  const plan::ReceiveGeometry& bulk = layout.receive_buffers[SizeClass::bulk];
   return wire::hash(
       wire::Key{},
       fmt::format("{} {} {} {} {} {} {}", settings.bytes(base::Setting::buffers), layout.bytes,
-                  layout.first_sequence, layout.windows[SizeClass::small].channels, bulk.channels,
-                  bulk.data_bytes, settings.choice(base::Setting::bulk)));
+                  layout.first_sequence, layout.receive_buffers[SizeClass::small].slot_indexes,
+                  bulk.slot_indexes, bulk.data_bytes, settings.choice(base::Setting::bulk)));
 }
 
 Result<Grant> Segment::reserve(job::Job& job, std::span<const int> job_ranks,
@@ -328,15 +336,16 @@ Segment::Segment(const Members& members, const Grant& grant)
       offset_(grant.offset),
       layout_(grant.layout),
       header_(reinterpret_cast<SegmentHeader*>(at(0))),
-      lanes_{
-          {make_lane(SizeClass::small), make_lane(SizeClass::middle), make_lane(SizeClass::bulk)}} {
+      size_queues_{{make_size_queue(SizeClass::small), make_size_queue(SizeClass::middle),
+                    make_size_queue(SizeClass::bulk)}} {
   if (members.on_one_host()) return;
-  for (engine::Lane& lane : lanes_) lane.set_remote(members.remote_by_host());
+  for (engine::SizeQueue& size_queue : size_queues_)
+    size_queue.set_remote(members.remote_by_host());
 }
 
-engine::Lane Segment::make_lane(SizeClass size) const {
-  return {layout_.windows[size], members_.rank(), at(layout_.lane_control[size]),
-          at(layout_.lane_windows[size]), layout_.first_sequence};
+engine::SizeQueue Segment::make_size_queue(SizeClass size) const {
+  return {layout_.receive_buffers[size], members_.rank(), at(layout_.queue_control[size]),
+          at(layout_.queue_buffers[size]), layout_.first_sequence};
 }
 
 std::byte* Segment::at(std::int64_t part) const {
@@ -351,30 +360,30 @@ FailurePlace Segment::failure_place() const {
 
 Status Segment::prepare_now(const plan::Plan& plan) {
   if (!members_.on_one_host()) return prepare_for_hosts(plan);
-  const plan::WindowGeometry& windows = layout_.windows[plan.size];
+  const plan::ReceiveGeometry& receive_buffers = layout_.receive_buffers[plan.size];
   const std::uint32_t need = bit_of(plan.size);
   if ((header_->prepared.load(std::memory_order_acquire) & need) == 0) {
-    UNISONO_TRY(members_.job().memory().commit(offset_ + layout_.lane_windows[plan.size],
-                                               windows.windows_bytes(),
+    UNISONO_TRY(members_.job().memory().commit(offset_ + layout_.queue_buffers[plan.size],
+                                               receive_buffers.total_bytes(),
                                                "a communicator's buffers"));
     header_->prepared.fetch_or(need, std::memory_order_release);
   }
-  buffer_bytes_ += windows.windows_bytes();
-  prepared_[plan.size] = {windows.data_bytes, windows.data_bytes};
+  buffer_bytes_ += receive_buffers.total_bytes();
+  prepared_[plan.size] = {receive_buffers.data_bytes, receive_buffers.data_bytes};
   return base::success();
 }
 
 // Each rank prepares the buffers of all ranks of its host, and those of other hosts' ranks that
 // hold their multicasts. A long one becomes real as far as calls use it.
 Status Segment::prepare_for_hosts(const plan::Plan& plan) {
-  const std::int64_t all = layout_.windows[plan.size].data_bytes;
+  const std::int64_t all = layout_.receive_buffers[plan.size].data_bytes;
   const auto used_of = [all](std::int64_t bytes) {
-    if (all <= kStreamWindow) return all;
+    if (all <= kStreamBuffer) return all;
     const auto least = static_cast<std::uint64_t>(std::max(bytes, kLeastPrepared));
     return bytes < 0 ? bytes : std::min(all, static_cast<std::int64_t>(std::bit_ceil(least)));
   };
   Prepared& before = prepared_[plan.size];
-  const Prepared now{std::max(before.own, used_of(plan.window_bytes)),
+  const Prepared now{std::max(before.own, used_of(plan.receive_buffer_bytes)),
                      std::max(before.group, used_of(plan.multicast_bytes))};
   const std::vector<bool> group = members_.multicast_group();
   std::int64_t made = 0;
@@ -394,17 +403,18 @@ Status Segment::prepare_for_hosts(const plan::Plan& plan) {
 Status Segment::make_real(SizeClass size, int rank, std::int64_t from, std::int64_t to,
                           std::int64_t& made) {
   if (to <= from) return base::success();
-  const plan::WindowGeometry& windows = layout_.windows[size];
-  const std::int64_t lines = windows.lines * plan::kLineBytes;
+  const plan::ReceiveGeometry& receive_buffers = layout_.receive_buffers[size];
+  const std::int64_t lines = receive_buffers.lines * plan::kLineBytes;
   const std::int64_t first = from < 0 ? 0 : lines + from;
-  std::int64_t place = offset_ + layout_.lane_windows[size] + rank * windows.rank_stride() + first;
+  std::int64_t place =
+      offset_ + layout_.queue_buffers[size] + rank * receive_buffers.rank_stride() + first;
   std::int64_t bytes = lines + to - first;
-  int pieces = windows.channels;
-  if (from < 0 && to == windows.data_bytes) {  // they lie together
-    bytes = windows.rank_stride();
+  int pieces = receive_buffers.slot_indexes;
+  if (from < 0 && to == receive_buffers.data_bytes) {  // they lie together
+    bytes = receive_buffers.rank_stride();
     pieces = 1;
   }
-  for (; pieces > 0; --pieces, place += windows.window_bytes()) {
+  for (; pieces > 0; --pieces, place += receive_buffers.receive_buffer_bytes()) {
     UNISONO_TRY(members_.job().memory().commit(place, bytes, "a communicator's buffers"));
     made += bytes;
   }
@@ -413,7 +423,8 @@ Status Segment::make_real(SizeClass size, int rank, std::int64_t from, std::int6
 
 std::uint64_t Segment::next_sequence() const {
   std::uint64_t greatest = 0;
-  for (const engine::Lane& lane : lanes_) greatest = std::max(greatest, lane.next_sequence());
+  for (const engine::SizeQueue& size_queue : size_queues_)
+    greatest = std::max(greatest, size_queue.next_sequence());
   return greatest;
 }
 
@@ -421,9 +432,10 @@ bool Segment::count_end(const std::vector<int>& absent, bool has_failed) {
   std::uint32_t ends = 0;
   const std::uint64_t first = layout_.first_sequence;
   // Numbers that wrap cannot be compared.
-  bool is_reusable = !has_failed && std::ranges::all_of(lanes_, [first](const engine::Lane& lane) {
-    return lane.next_sequence() >= first;
-  });
+  bool is_reusable = !has_failed && std::ranges::all_of(
+                                        size_queues_, [first](const engine::SizeQueue& size_queue) {
+                                          return size_queue.next_sequence() >= first;
+                                        });
   const std::uint64_t next = next_sequence();
   std::uint64_t greatest = header_->next_sequence.load(std::memory_order_relaxed);
   while (greatest < next &&

@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "comm/failure/failure_news.hpp"
+#include "comm/failure/failure_updates.hpp"
 #include "comm/member_record.hpp"
 #include "comm/members.hpp"
-#include "engine/lane.hpp"
+#include "engine/size_queue.hpp"
 #include "job/failure_record.hpp"
 #include "plan/choice_table.hpp"
 #include "plan/plan.hpp"
@@ -25,10 +25,10 @@ namespace unisono::comm {
 
 // Offsets from the segment's start.
 struct SegmentLayout {
-  plan::Geometries windows;
+  plan::Geometries receive_buffers;
   std::int64_t notices, leave_records, ends, members, calls;
-  plan::BySize<std::int64_t> lane_control;
-  plan::BySize<std::int64_t> lane_windows;  // from here on memory only where it is needed
+  plan::BySize<std::int64_t> queue_control;
+  plan::BySize<std::int64_t> queue_buffers;  // from here on memory only where it is needed
   std::int64_t agreement, answers, failure_answers, host_reduction, bytes;
   std::int64_t choices;  // a ChoiceTable
   std::uint64_t first_sequence;
@@ -105,13 +105,14 @@ class Segment {
   // Differs from that of older communicators at the same place.
   std::uint64_t mark() const { return layout_.first_sequence; }
 
-  engine::Lanes& lanes() { return lanes_; }
-  const engine::Lanes& lanes() const { return lanes_; }
+  engine::SizeQueues& size_queues() { return size_queues_; }
+  const engine::SizeQueues& size_queues() const { return size_queues_; }
   // Allocates the receive buffers that a plan uses: a sender writes into others' buffers, perhaps
   // before they have called. If that was done, it costs one check.
   base::Status prepare(const plan::Plan& plan) {
     const Prepared& is_real = prepared_[plan.size];
-    if (plan.window_bytes <= is_real.own && plan.multicast_bytes <= is_real.group) [[likely]]
+    if (plan.receive_buffer_bytes <= is_real.own && plan.multicast_bytes <= is_real.group)
+        [[likely]]
       return base::success();
     return prepare_now(plan);
   }
@@ -137,18 +138,18 @@ class Segment {
   static constexpr std::uint32_t bit_of(plan::SizeClass size) {
     return 1U << static_cast<unsigned>(size);
   }
-  engine::Lane make_lane(plan::SizeClass size) const;
+  engine::SizeQueue make_size_queue(plan::SizeClass size) const;
   base::Status prepare_now(const plan::Plan& plan);
   base::Status prepare_for_hosts(const plan::Plan& plan);
   base::Status make_real(plan::SizeClass size, int rank, std::int64_t from, std::int64_t to,
                          std::int64_t& made);
-  std::uint64_t next_sequence() const;  // the greatest of all lanes
+  std::uint64_t next_sequence() const;  // the greatest of all queues
 
   const Members& members_;
   std::int64_t offset_;
   SegmentLayout layout_;
   SegmentHeader* header_;
-  engine::Lanes lanes_;
+  engine::SizeQueues size_queues_;
   plan::BySize<Prepared> prepared_;
   std::int64_t buffer_bytes_ = 0;
 };

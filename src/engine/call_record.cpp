@@ -18,10 +18,10 @@ std::optional<RecordCopy> read_record(const CallRecord& record) {
   return copy;
 }
 
-std::vector<RecordCopy> read_records(const Lane& lane, int rank) {
+std::vector<RecordCopy> read_records(const SizeQueue& size_queue, int rank) {
   std::vector<RecordCopy> records;
-  for (int c = 0; c < lane.geometry().channels; ++c) {
-    const auto copy = read_record(lane.record(static_cast<std::uint64_t>(c), rank));
+  for (int c = 0; c < size_queue.geometry().slot_indexes; ++c) {
+    const auto copy = read_record(size_queue.record(static_cast<std::uint64_t>(c), rank));
     if (copy) records.push_back(*copy);
   }
   return records;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Reading call records (lane.hpp), which their owners may be writing. Any thread.
+// Reading call records (size_queue.hpp), which their owners may be writing. Any thread.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <vector>
 
-#include "engine/lane.hpp"
+#include "engine/size_queue.hpp"
 
 namespace unisono::engine {
 
@@ -21,6 +21,6 @@ struct RecordCopy {
 // nullopt while its owner writes.
 std::optional<RecordCopy> read_record(const CallRecord& record);
 // The records of a rank that are still there.
-std::vector<RecordCopy> read_records(const Lane& lane, int rank);
+std::vector<RecordCopy> read_records(const SizeQueue& size_queue, int rank);
 
 }  // namespace unisono::engine

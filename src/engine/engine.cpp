@@ -29,28 +29,29 @@ void Engine::after_sleep(Operation& operation, bool was_woken) {
 
 int HostEngine::awaited(const Operation& operation) const {
   const HostOperation& host = operation.host;
-  return host.entered() ? host.awaited() : host.lane().laggard(host.sequence());
+  return host.entered() ? host.awaited() : host.size_queue().laggard(host.sequence());
 }
 
 bool HostEngine::completed_by(const Operation& operation, int rank) const {
-  return operation.host.lane().completed_by(rank, operation.host.sequence());
+  return operation.host.size_queue().completed_by(rank, operation.host.sequence());
 }
 
 Stall HostEngine::describe_stall(const Operation& operation) const {
   const HostOperation& host = operation.host;
-  const Lane& lane = host.lane();
+  const SizeQueue& size_queue = host.size_queue();
   Stall stall;
-  if (!host.entered()) stall.late = lane.laggard(host.sequence());
-  for (int r = 0; r < lane.geometry().ranks; ++r) {
-    const auto record = read_record(lane.record(host.sequence(), r));
+  if (!host.entered()) stall.late = size_queue.laggard(host.sequence());
+  for (int r = 0; r < size_queue.geometry().ranks; ++r) {
+    const auto record = read_record(size_queue.record(host.sequence(), r));
     if (!record || record->sequence < host.sequence()) stall.not_called.push_back(r);
   }
   return stall;
 }
 
 base::Error InlineEngine::error(const Operation& operation) const {
-  return {base::Code::peer_argument, fmt::format("the operator failed on rank {}: {}",
-                                                 operation.host.lane().rank(), operator_failure_)};
+  return {base::Code::peer_argument,
+          fmt::format("the operator failed on rank {}: {}", operation.host.size_queue().rank(),
+                      operator_failure_)};
 }
 
 // The operation is given up where the caller hears of the failure.

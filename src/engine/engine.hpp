@@ -54,10 +54,10 @@ class Engine {
   virtual void after_sleep(Operation& operation, bool was_woken);
 };
 
-// The two engines of this host's processes. `machine` and the lanes outlive them.
+// The two engines of this host's processes. `machine` and the queues outlive them.
 struct HostParts {
   const Machine& machine;
-  Lanes& lanes;
+  SizeQueues& size_queues;
 };
 
 class HostEngine : public Engine {
@@ -66,7 +66,7 @@ class HostEngine : public Engine {
 
   [[gnu::always_inline]] void start(Operation& operation, const plan::Plan& plan,
                                     const Launch& launch) final {
-    operation.host.start(plan, lane_of(parts_.lanes, plan.size), launch);
+    operation.host.start(plan, size_queue_of(parts_.size_queues, plan.size), launch);
   }
   int awaited(const Operation& operation) const final;
   bool completed_by(const Operation& operation, int rank) const final;

@@ -79,8 +79,8 @@ void wake_for_credit(const Machine& machine) {
   for (int r = 0; r < machine.ranks; ++r) machine.doorbells->wake(machine.job_ranks[r]);
 }
 
-void tell_credit(const Machine& machine, Lane& lane) {
-  while (const auto update = lane.take_update(false)) {
+void tell_credit(const Machine& machine, SizeQueue& size_queue) {
+  while (const auto update = size_queue.take_update(false)) {
     for (const int rank : update->ranks) {
       machine.router.put({.target = machine.job_ranks[rank],
                           .flag = update->word,
@@ -94,13 +94,13 @@ template <bool helps>
 Outcome HostOperation::step(const Machine& machine) {
   for (;;) {
     if (!entered_) {
-      if (!lane_->may_enter(sequence_, plan_->ahead)) return Outcome::blocked;
+      if (!size_queue_->may_enter(sequence_, plan_->ahead)) return Outcome::blocked;
       entered_ = true;
       enter();
     }
     const Outcome outcome = advance<helps>(machine);
     if (outcome != Outcome::finished) {
-      lane_->note_wait();
+      size_queue_->note_wait();
       return outcome;
     }
     if (end_segment(machine)) return Outcome::finished;
@@ -110,10 +110,10 @@ Outcome HostOperation::step(const Machine& machine) {
 void HostOperation::give_up(const Machine& machine) const {
   transport::Landings* const landings = machine.router.landings();
   if (!entered_ || landings == nullptr) return;
-  const plan::WindowGeometry& geometry = lane_->geometry();
-  landings->withdraw(
-      frame_.bases[static_cast<int>(Space::windows)] + geometry.rank_stride() * lane_->rank(),
-      static_cast<std::size_t>(geometry.window_bytes()));
+  const plan::ReceiveGeometry& geometry = size_queue_->geometry();
+  landings->withdraw(frame_.bases[static_cast<int>(Space::receive_buffers)] +
+                         geometry.rank_stride() * size_queue_->rank(),
+                     static_cast<std::size_t>(geometry.receive_buffer_bytes()));
 }
 
 void HostOperation::begin_segment() {
@@ -131,7 +131,7 @@ const Step* HostOperation::awaited_step() const {
   if (!entered_) return nullptr;
   std::int32_t pc = at_.pc;
   if (published_) {
-    const Task& task = lane_->task(sequence_, lane_->rank());
+    const Task& task = size_queue_->task(sequence_, size_queue_->rank());
     pc = program().begin_of(task.wait_segment.load(std::memory_order_relaxed));
   }
   const auto& steps = program().steps;
@@ -151,7 +151,7 @@ bool HostOperation::awaits_multicast() const {
 
 HostOperation::Lengths HostOperation::lengths() const {
   const Step& step = program().steps[static_cast<std::size_t>(at_.pc)];
-  return {step.note, noted_length(step, frame_)};
+  return {step.length_header, received_length(step, frame_)};
 }
 
 template <bool helps>
@@ -163,7 +163,7 @@ Outcome HostOperation::advance(const Machine& machine) {
       publish();
       continue;  // messages that arrived in between would have no helper
     }
-    if (moved_) feed(machine, lane_->rank(), 0);
+    if (moved_) feed(machine, size_queue_->rank(), 0);
     moved_ = false;
     if (outcome != Outcome::blocked || !help(machine, outcome)) return outcome;
   }
@@ -178,7 +178,7 @@ Outcome HostOperation::run_private(const Machine& machine) {
 
 Outcome HostOperation::run_shared(const Machine& machine) {
   const Program& own = program();
-  Task& task = lane_->task(sequence_, lane_->rank());
+  Task& task = size_queue_->task(sequence_, size_queue_->rank());
   if (!try_claim(task)) return Outcome::blocked;
   Outcome outcome = Outcome::blocked;
   do {
@@ -201,7 +201,7 @@ Outcome HostOperation::run_shared(const Machine& machine) {
 void HostOperation::publish() {
   const Program& own = program();
   if (own.stages_input && !own.gathers_input) stage_input();
-  Task& task = lane_->task(sequence_, lane_->rank());
+  Task& task = size_queue_->task(sequence_, size_queue_->rank());
   set_position(task, own, at_);
   task.tag.store(frame_.tag, std::memory_order_release);
   published_ = true;
@@ -210,7 +210,7 @@ void HostOperation::publish() {
 
 void HostOperation::stage_input() {
   const Program& own = program();
-  std::byte* staged = frame_.bases[static_cast<int>(Space::windows)] + own.staged_input;
+  std::byte* staged = frame_.bases[static_cast<int>(Space::receive_buffers)] + own.staged_input;
   for (const Program::Piece& piece : own.input_pieces) {
     std::memcpy(staged + piece.staged, input_ + piece.place, static_cast<std::size_t>(piece.bytes));
   }
@@ -219,9 +219,9 @@ void HostOperation::stage_input() {
 
 Frame HostOperation::shared_frame(const Program& program) const {
   Frame frame = frame_;
-  std::byte* windows = frame_.bases[static_cast<int>(Space::windows)];
-  frame.bases[static_cast<int>(Space::input)] = windows + program.staged_input;
-  frame.bases[static_cast<int>(Space::output)] = windows + program.staged_output;
+  std::byte* receive_buffers = frame_.bases[static_cast<int>(Space::receive_buffers)];
+  frame.bases[static_cast<int>(Space::input)] = receive_buffers + program.staged_input;
+  frame.bases[static_cast<int>(Space::output)] = receive_buffers + program.staged_output;
   return frame;
 }
 
@@ -229,9 +229,9 @@ Frame HostOperation::shared_frame(const Program& program) const {
 // true if a step was done, so that the caller tries its own program again.
 bool HostOperation::help(const Machine& machine, Outcome& outcome) {
   int feeder = awaited();
-  for (int hops = 0; feeder >= 0 && hops < lane_->geometry().ranks; ++hops) {
-    Task& task = lane_->task(sequence_, feeder);
-    if (feeder == lane_->rank() || task.tag.load(std::memory_order_acquire) != frame_.tag) {
+  for (int hops = 0; feeder >= 0 && hops < size_queue_->geometry().ranks; ++hops) {
+    Task& task = size_queue_->task(sequence_, feeder);
+    if (feeder == size_queue_->rank() || task.tag.load(std::memory_order_acquire) != frame_.tag) {
       return false;
     }
     const Program& theirs = programs()[static_cast<std::size_t>(feeder)];
@@ -259,8 +259,8 @@ void HostOperation::feed(const Machine& machine, int rank, int depth) {
   if (receivers.empty() || depth == kMostHops) return;
   fence_stores();
   for (const std::int32_t fed : receivers) {
-    if (fed == lane_->rank()) continue;
-    Task& task = lane_->task(sequence_, fed);
+    if (fed == size_queue_->rank()) continue;
+    Task& task = size_queue_->task(sequence_, fed);
     if (task.tag.load(std::memory_order_acquire) != frame_.tag) continue;
     const Program& theirs = programs()[static_cast<std::size_t>(fed)];
     const std::int32_t wait_segment = task.wait_segment.load(std::memory_order_relaxed);
@@ -278,7 +278,7 @@ void HostOperation::feed(const Machine& machine, int rank, int depth) {
 // Executes the ready steps of the program of `rank`, whose claim this holds, and releases the
 // claim. Returns the number of steps.
 std::int64_t HostOperation::run_claimed(const Machine& machine, int rank, Outcome& outcome) {
-  Task& task = lane_->task(sequence_, rank);
+  Task& task = size_queue_->task(sequence_, rank);
   const Program& theirs = programs()[static_cast<std::size_t>(rank)];
   const Frame frame = shared_frame(theirs);
   std::int64_t steps = 0;
@@ -301,7 +301,8 @@ std::int64_t HostOperation::run_claimed(const Machine& machine, int rank, Outcom
 
 void HostOperation::deliver() {
   const Program& own = program();
-  const std::byte* staged = frame_.bases[static_cast<int>(Space::windows)] + own.staged_output;
+  const std::byte* staged =
+      frame_.bases[static_cast<int>(Space::receive_buffers)] + own.staged_output;
   for (const Program::Piece& piece : own.output_pieces) {
     std::memcpy(output_ + piece.place, staged + piece.staged,
                 static_cast<std::size_t>(piece.bytes));

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "engine/interpreter.hpp"
-#include "engine/lane.hpp"
+#include "engine/size_queue.hpp"
 #include "plan/plan.hpp"
 
 namespace unisono::engine {
@@ -31,7 +31,7 @@ class HostOperation {
   // Takes its sequence numbers and, where there is room, writes the call's record now; steps come
   // later. Launch::history goes into the flags: ranks whose calls differed find out at their next
   // message, if not at this one.
-  void start(const plan::Plan& plan, Lane& lane, const Launch& launch);
+  void start(const plan::Plan& plan, SizeQueue& size_queue, const Launch& launch);
   // helps: by the helping engine. A plan is for one of the two.
   template <bool helps>
   Outcome step(const Machine& machine);
@@ -40,7 +40,7 @@ class HostOperation {
     if (entered_) [[likely]] {
       const Outcome outcome = run_own(machine);
       if (outcome != Outcome::finished) {
-        lane_->note_wait();
+        size_queue_->note_wait();
         return outcome;
       }
       if (end_segment(machine)) [[likely]]
@@ -55,7 +55,7 @@ class HostOperation {
   // The sequence number of its current part.
   std::uint64_t sequence() const { return sequence_; }
   bool entered() const { return entered_; }
-  const Lane& lane() const { return *lane_; }
+  const SizeQueue& size_queue() const { return *size_queue_; }
   // The rank whose message it waits for; -1 if it waits for credit.
   int awaited() const;
   // Whether that message comes by multicast from another host.
@@ -87,13 +87,13 @@ class HostOperation {
 
   const std::vector<plan::Program>& programs() const { return plan_->parts[part_].programs; }
   const plan::Program& program() const { return *program_; }
-  void take_program() { program_ = &programs()[static_cast<std::size_t>(lane_->rank())]; }
+  void take_program() { program_ = &programs()[static_cast<std::size_t>(size_queue_->rank())]; }
   // The frame in which any rank executes the published program of `rank`.
   Frame shared_frame(const plan::Program& program) const;
 
   const plan::Plan* plan_ = nullptr;
   const plan::Program* program_ = nullptr;  // this rank's, of the part
-  Lane* lane_ = nullptr;
+  SizeQueue* size_queue_ = nullptr;
   std::byte* input_ = nullptr;
   std::byte* output_ = nullptr;
   std::uint64_t index_ = 0;
@@ -130,23 +130,24 @@ inline void write_record(CallRecord& record, const plan::Plan& plan, std::uint64
 // After a completion: wakes ranks that wait for credit.
 void wake_for_credit(const Machine& machine);
 // The members on other hosts are informed now and then.
-void tell_credit(const Machine& machine, Lane& lane);
+void tell_credit(const Machine& machine, SizeQueue& size_queue);
 
-[[gnu::always_inline]] inline void HostOperation::start(const plan::Plan& plan, Lane& lane,
+[[gnu::always_inline]] inline void HostOperation::start(const plan::Plan& plan,
+                                                        SizeQueue& size_queue,
                                                         const Launch& launch) {
   plan_ = &plan;
-  lane_ = &lane;
+  size_queue_ = &size_queue;
   input_ = const_cast<std::byte*>(static_cast<const std::byte*>(launch.input));
   output_ = static_cast<std::byte*>(launch.output);
   index_ = launch.index;
   history_ = launch.history;
   frame_.bases[static_cast<int>(plan::Space::staging)] = launch.staging;
-  sequence_ = lane.take(plan.segments);
+  sequence_ = size_queue.take(plan.segments);
   segment_ = 0;
   part_ = 0;
   take_program();
   helped_steps_ = 0;
-  entered_ = lane.may_enter(sequence_, plan.ahead);
+  entered_ = size_queue.may_enter(sequence_, plan.ahead);
   if (entered_) [[likely]]
     enter();
 }
@@ -154,16 +155,17 @@ void tell_credit(const Machine& machine, Lane& lane);
 [[gnu::always_inline]] inline void HostOperation::enter() {
   published_ = false;
   at_ = {};
-  write_record(lane_->record(sequence_, lane_->rank()), *plan_, sequence_, index_);
+  write_record(size_queue_->record(sequence_, size_queue_->rank()), *plan_, sequence_, index_);
   const plan::Program& own = program();
-  std::byte* windows = lane_->channel_base(sequence_);
+  std::byte* receive_buffers = size_queue_->buffers_of(sequence_);
   frame_.bases[static_cast<int>(plan::Space::input)] = input_;
   frame_.bases[static_cast<int>(plan::Space::output)] =
-      own.stages_output ? windows + own.staged_output : output_;
-  frame_.bases[static_cast<int>(plan::Space::windows)] = windows;
-  frame_.next_channel = lane_->channel_base(sequence_ + 1) - windows;
-  frame_.later_channel =
-      lane_->runs_ahead(plan_->ahead) ? lane_->later_channel_base(sequence_) - windows : 0;
+      own.stages_output ? receive_buffers + own.staged_output : output_;
+  frame_.bases[static_cast<int>(plan::Space::receive_buffers)] = receive_buffers;
+  frame_.next_buffers = size_queue_->buffers_of(sequence_ + 1) - receive_buffers;
+  frame_.later_buffers = size_queue_->runs_ahead(plan_->ahead)
+                             ? size_queue_->later_buffers_of(sequence_) - receive_buffers
+                             : 0;
   frame_.tag = make_tag(sequence_, history_);
   frame_.kernel = plan_->kernel;
   frame_.kernel_context = &plan_->user;
@@ -185,11 +187,11 @@ void tell_credit(const Machine& machine, Lane& lane);
 
 // This rank's part of a segment is over. True: it was the last one.
 [[gnu::always_inline]] inline bool HostOperation::end_segment(const Machine& machine) {
-  lane_->complete(sequence_);
+  size_queue_->complete(sequence_);
   if (machine.doorbells->anyone_asleep()) [[unlikely]]
     wake_for_credit(machine);
   if (machine.router.leads_elsewhere()) [[unlikely]]
-    tell_credit(machine, *lane_);
+    tell_credit(machine, *size_queue_);
   if (++segment_ == plan_->segments) [[likely]]
     return true;
   begin_segment();

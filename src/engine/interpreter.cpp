@@ -5,7 +5,7 @@
 #include <atomic>
 #include <cstring>
 
-#include "engine/lane.hpp"
+#include "engine/size_queue.hpp"
 
 namespace unisono::engine {
 namespace {
@@ -25,8 +25,8 @@ std::byte* address(const Frame& frame, const Place& place) {
 }
 
 inline std::uint64_t load_flag(const Frame& frame, std::int64_t flag) {
-  auto* word =
-      reinterpret_cast<std::uint64_t*>(frame.bases[static_cast<int>(Space::windows)] + flag);
+  auto* word = reinterpret_cast<std::uint64_t*>(
+      frame.bases[static_cast<int>(Space::receive_buffers)] + flag);
   return std::atomic_ref(*word).load(std::memory_order_acquire);
 }
 
@@ -40,15 +40,15 @@ inline void ring(const Program& program, const Step& step, const Machine& machin
 }
 
 // A message's length lies before its flag.
-constexpr std::int64_t kNoteBytes = 8;
+constexpr std::int64_t kLengthHeaderBytes = 8;
 
-void note_length(const Step& step, const Frame& frame, const Machine& machine) {
-  machine.router.put(
-      {.target = machine.job_ranks[step.peer],
-       .source = reinterpret_cast<const std::byte*>(&step.note),
-       .place = frame.bases[static_cast<int>(Space::windows)] + step.flag - kNoteBytes,
-       .bytes = kNoteBytes,
-       .flag = nullptr});
+void put_length_header(const Step& step, const Frame& frame, const Machine& machine) {
+  machine.router.put({.target = machine.job_ranks[step.peer],
+                      .source = reinterpret_cast<const std::byte*>(&step.length_header),
+                      .place = frame.bases[static_cast<int>(Space::receive_buffers)] + step.flag -
+                               kLengthHeaderBytes,
+                      .bytes = kLengthHeaderBytes,
+                      .flag = nullptr});
 }
 
 inline void count_multicast(const Step& step, const Machine& machine, int stagings) {
@@ -69,10 +69,10 @@ inline bool in_job_memory(const Machine& machine, const std::byte* place, std::i
 // The line of a later message comes to this core while the receiver still reads those before. So
 // the later store does not wait for it: on cores far apart that takes longer than a call.
 inline void prefetch_later_line(const Step& step, const Frame& frame) {
-  if (frame.later_channel == 0 || step.flag < 0 || step.bytes > kLinePayload) [[likely]]
+  if (frame.later_buffers == 0 || step.flag < 0 || step.bytes > kLinePayload) [[likely]]
     return;
   const std::byte* const line =
-      frame.bases[static_cast<int>(Space::windows)] + step.flag + frame.later_channel;
+      frame.bases[static_cast<int>(Space::receive_buffers)] + step.flag + frame.later_buffers;
 #if defined(__x86_64__)
   // For writing, which the builtin does for some processors only. Others take it as no operation.
   asm volatile("prefetchw %0" : : "m"(*line));
@@ -84,12 +84,12 @@ inline void prefetch_later_line(const Step& step, const Frame& frame) {
 inline void put_bytes(const Program& program, const Step& step, const Frame& frame,
                       const Machine& machine, const std::byte* source, std::int64_t bytes) {
   std::byte* place = address(frame, step.target);
-  std::uint64_t* flag = step.flag < 0
-                            ? nullptr
-                            : reinterpret_cast<std::uint64_t*>(
-                                  frame.bases[static_cast<int>(Space::windows)] + step.flag);
-  if (step.note >= 0) [[unlikely]]
-    note_length(step, frame, machine);
+  std::uint64_t* flag =
+      step.flag < 0 ? nullptr
+                    : reinterpret_cast<std::uint64_t*>(
+                          frame.bases[static_cast<int>(Space::receive_buffers)] + step.flag);
+  if (step.length_header >= 0) [[unlikely]]
+    put_length_header(step, frame, machine);
   count_multicast(step, machine, 1);
   const transport::Put message{.target = machine.job_ranks[step.peer],
                                .source = source,
@@ -113,12 +113,13 @@ inline void put(const Program& program, const Step& step, const Frame& frame,
 
 // Those of the line of a flag.
 plan::ReferenceWords& reference_words(const Frame& frame, std::int64_t flag) {
-  return *reinterpret_cast<plan::ReferenceWords*>(frame.bases[static_cast<int>(Space::windows)] +
-                                                  flag - kLinePayload + plan::kReferenceWords);
+  return *reinterpret_cast<plan::ReferenceWords*>(
+      frame.bases[static_cast<int>(Space::receive_buffers)] + flag - kLinePayload +
+      plan::kReferenceWords);
 }
 
-// Where an operand lies: in its slot, or where a reference says. The windows and the source are at
-// the same distance in each process, because both lie in the job's memory.
+// Where an operand lies: in its slot, or where a reference says. The receive buffers and the source
+// are at the same distance in each process, because both lie in the job's memory.
 std::byte* referred(const Frame& frame, const Place& place) {
   std::byte* const in_slot = address(frame, place);
   if (place.line < 0) return in_slot;
@@ -258,20 +259,21 @@ constexpr std::uint64_t kInJobMemory = std::uint64_t{1} << 63;
 
 // Sends the source's address instead of its bytes, as a number, because its receivers read it from
 // another process.
-void offer(const Program& program, const Step& step, const Frame& frame, const Machine& machine) {
+void advertise(const Program& program, const Step& step, const Frame& frame,
+               const Machine& machine) {
   const std::byte* place = address(frame, step.left);
   const std::uint64_t source =
       step.left.space == Space::staging || in_job_memory(machine, place, 1)
           ? kInJobMemory | static_cast<std::uint64_t>(place - machine.job_memory)
           : reinterpret_cast<std::uint64_t>(place);
-  if (step.note >= 0) note_length(step, frame, machine);
+  if (step.length_header >= 0) put_length_header(step, frame, machine);
   count_multicast(step, machine, 0);
   machine.router.put({.target = machine.job_ranks[step.peer],
                       .source = reinterpret_cast<const std::byte*>(&source),
                       .place = address(frame, step.target),
                       .bytes = sizeof source,
                       .flag = reinterpret_cast<std::uint64_t*>(
-                          frame.bases[static_cast<int>(Space::windows)] + step.flag),
+                          frame.bases[static_cast<int>(Space::receive_buffers)] + step.flag),
                       .flag_value = frame.tag});
   ring(program, step, machine);
 }
@@ -280,13 +282,13 @@ void offer(const Program& program, const Step& step, const Frame& frame, const M
 // until the next operation of its slot index. It lies before the length header, and never in a flag
 // of another operation.
 struct Getting {
-  std::uint64_t offer;
+  std::uint64_t advertised;
   std::uint64_t tag;    // of its operation
   std::uint64_t asked;  // bytes, the piece under way included
   std::uint64_t done;
   std::uint64_t arrived;  // raised by the sender when the requested bytes have arrived
 };
-static_assert(sizeof(Getting) <= kLinePayload - kNoteBytes);
+static_assert(sizeof(Getting) <= kLinePayload - kLengthHeaderBytes);
 
 // One piece after another: ask, wait until it is there, copy it to where it belongs.
 Outcome get(const Step& step, const Frame& frame, const Machine& machine) {
@@ -310,7 +312,7 @@ Outcome get(const Step& step, const Frame& frame, const Machine& machine) {
         std::min(bytes - getting.done, static_cast<std::uint64_t>(step.count));
     getting.asked = getting.done + piece;
     machine.router.get({.source = machine.job_ranks[step.peer],
-                        .offset = (getting.offer & ~kInJobMemory) + getting.done,
+                        .offset = (getting.advertised & ~kInJobMemory) + getting.done,
                         .place = address(frame, step.right),
                         .bytes = static_cast<std::size_t>(piece),
                         .flag = &getting.arrived,
@@ -358,9 +360,10 @@ namespace {
         const std::uint64_t flag = load_flag(frame, step.flag);
         if (flag == frame.tag) [[likely]] {
           // Its sender may be ahead: this fetches the next operation's message in advance.
-          __builtin_prefetch(frame.bases[static_cast<int>(Space::windows)] + step.flag +
-                             frame.next_channel);
-          if (step.note >= 0 && noted_length(step, frame) != step.note) [[unlikely]]
+          __builtin_prefetch(frame.bases[static_cast<int>(Space::receive_buffers)] + step.flag +
+                             frame.next_buffers);
+          if (step.length_header >= 0 && received_length(step, frame) != step.length_header)
+              [[unlikely]]
             return Outcome::wrong_length;
           if (step.bytes != 0) [[unlikely]]
             note_landing(step, frame, machine);
@@ -374,8 +377,8 @@ namespace {
       case StepKind::put:
         put(program, step, frame, machine);
         break;
-      case StepKind::offer:
-        offer(program, step, frame, machine);
+      case StepKind::advertise:
+        advertise(program, step, frame, machine);
         break;
       case StepKind::pull:
         if (const Outcome outcome = pull(step, frame, machine); outcome != Outcome::finished) {
@@ -512,10 +515,12 @@ bool can_run(const Program& program, const Frame& frame, std::int32_t wait_segme
   return false;
 }
 
-std::int64_t noted_length(const Step& step, const Frame& frame) {
+std::int64_t received_length(const Step& step, const Frame& frame) {
   std::int64_t length = 0;
-  std::memcpy(&length, frame.bases[static_cast<int>(Space::windows)] + step.flag - kNoteBytes,
-              sizeof length);
+  std::memcpy(
+      &length,
+      frame.bases[static_cast<int>(Space::receive_buffers)] + step.flag - kLengthHeaderBytes,
+      sizeof length);
   return length;
 }
 

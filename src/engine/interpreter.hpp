@@ -36,7 +36,7 @@ struct Machine {
   int ranks = 0;
   std::byte* job_memory = nullptr;  // where Space::staging lies
   std::size_t job_memory_bytes = 0;
-  // The number of members that sleep until an operation completes (Lane::may_enter).
+  // The number of members that sleep until an operation completes (SizeQueue::may_enter).
   std::atomic<std::uint32_t>* credit_sleepers = nullptr;
   Counters* counters = nullptr;
 };
@@ -47,7 +47,7 @@ struct Frame {
   std::uint64_t tag = 0;
   // Bytes from this operation's receive buffers to those of the next one, and of a later one; 0:
   // this rank does not run ahead.
-  std::int64_t next_channel = 0, later_channel = 0;
+  std::int64_t next_buffers = 0, later_buffers = 0;
   arith::Kernel kernel = nullptr;
   const void* kernel_context = nullptr;
   arith::SumKernel sum = nullptr;  // of sum steps; null: the kernel combines them one by one
@@ -72,7 +72,7 @@ bool can_run(const plan::Program& program, const Frame& frame, std::int32_t wait
              std::uint64_t ahead, std::int32_t end);
 
 // How long the sender of a wait step's message says it is; the message is there.
-std::int64_t noted_length(const plan::Step& step, const Frame& frame);
+std::int64_t received_length(const plan::Step& step, const Frame& frame);
 
 // Whether the message of a wait step is there (or a wrong one, which run() will find).
 bool has_arrived(const plan::Step& step, const Frame& frame);

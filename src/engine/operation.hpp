@@ -25,7 +25,7 @@ struct NicOperation {
   bool is_armed = false;           // the program will wake this rank
   bool has_looked = false;         // a step has looked for the result
   std::int64_t examined_ns = 0;    // the last thorough look
-  std::int64_t nap_ns = 0;         // length of the next sleep; 0: the rank has not slept for it
+  std::int64_t pause_ns = 0;       // length of the next sleep; 0: the rank has not slept for it
   std::int64_t owed_since_ns = 0;  // since when all that it lacks was seen to be sent; 0: not yet
   std::uint32_t owed_piece = 0;    // of an allgather: the piece that it lacked then
   std::uint32_t said_given = 0;    // ... and so many given pieces others may have seen

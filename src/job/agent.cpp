@@ -71,7 +71,7 @@ bool Agent::lend(Carried& carried, When when) {
 
 // With the lock, as the next one.
 void Agent::count() {
-  lent_.store(static_cast<int>(operations_.size()), std::memory_order_relaxed);
+  with_agent_.store(static_cast<int>(operations_.size()), std::memory_order_relaxed);
 }
 
 // Those that have ended are of no interest any more, though they are still lent.

@@ -60,7 +60,8 @@ class Agent {
   // For a thread that waits: all that no other thread progresses meanwhile.
   bool carry_in_wait() {
     const bool any = wait_loans_.carry();
-    return (lent_.load(std::memory_order_relaxed) > 0 && !thread_.joinable() && try_to_carry()) ||
+    return (with_agent_.load(std::memory_order_relaxed) > 0 && !thread_.joinable() &&
+            try_to_carry()) ||
            any;
   }
 
@@ -78,8 +79,8 @@ class Agent {
   std::mutex mutex_;  // held while communicators are carried
   std::condition_variable changed_;
   std::vector<Carried*> operations_;
-  std::atomic<int> lent_ = 0;   // how many
-  std::int64_t looked_ns_ = 0;  // when the application last took something back
+  std::atomic<int> with_agent_ = 0;  // how many
+  std::int64_t looked_ns_ = 0;       // when the application last took something back
   bool at_once_ = false;
   bool rests_ = false;  // until it is notified that something was lent
   bool stop_ = false;

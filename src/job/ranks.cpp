@@ -7,7 +7,7 @@
 namespace unisono::job {
 
 Ranks::Ranks(const bootstrap::JobInfo& info) : own_(info.rank), hosts_(info) {
-  for (const bootstrap::Member& member : info.members) processes_.push_back(member.pid);
+  for (const bootstrap::RankLocation& member : info.members) processes_.push_back(member.pid);
 }
 
 // One of the ranks that notice a death marks it; a rank that left in good order stays "left".

@@ -21,7 +21,7 @@ class Hosts {
   explicit Hosts(const bootstrap::JobInfo& info)
       : map_(info.hosts.ranks() == 0 ? topology::HostMap::together(info.ranks) : info.hosts),
         rank_(info.rank) {
-    for (const bootstrap::Member& member : info.members) addresses_.push_back(member.address);
+    for (const bootstrap::RankLocation& member : info.members) addresses_.push_back(member.address);
   }
 
   const topology::HostMap& map() const { return map_; }

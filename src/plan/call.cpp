@@ -58,12 +58,12 @@ std::string operator_text(std::int32_t op) {
   return "an operator of the user's";
 }
 
-int record_number(Collective collective, Purpose purpose) {
+int call_code(Collective collective, Purpose purpose) {
   return static_cast<int>(collective) + static_cast<int>(purpose) * schedule::kCollectiveCount;
 }
 
-std::string call_name(int record_number) {
-  const auto purpose = static_cast<Purpose>(record_number / schedule::kCollectiveCount);
+std::string call_name(int call_code) {
+  const auto purpose = static_cast<Purpose>(call_code / schedule::kCollectiveCount);
   switch (purpose) {
     case Purpose::user:
     case Purpose::user_blocks:
@@ -80,13 +80,13 @@ std::string call_name(int record_number) {
     case Purpose::learning:
       return "the agreement on learned algorithms (UNISONO_LEARN)";
   }
-  return name_of(static_cast<Collective>(record_number % schedule::kCollectiveCount), purpose);
+  return name_of(static_cast<Collective>(call_code % schedule::kCollectiveCount), purpose);
 }
 
-std::string describe_call(int record_number, std::int64_t count, std::int32_t type, std::int32_t op,
+std::string describe_call(int call_code, std::int64_t count, std::int32_t type, std::int32_t op,
                           std::int32_t root) {
-  std::string text = call_name(record_number);
-  const auto purpose = static_cast<Purpose>(record_number / schedule::kCollectiveCount);
+  std::string text = call_name(call_code);
+  const auto purpose = static_cast<Purpose>(call_code / schedule::kCollectiveCount);
   if (purpose == Purpose::duplicate || purpose == Purpose::split || purpose == Purpose::nic_path ||
       purpose == Purpose::learning) {
     return text;
@@ -94,7 +94,7 @@ std::string describe_call(int record_number, std::int64_t count, std::int32_t ty
   if (purpose == Purpose::from_list) {
     return fmt::format("{}(list with digest {:08x})", text, static_cast<std::uint32_t>(root));
   }
-  const auto collective = static_cast<Collective>(record_number % schedule::kCollectiveCount);
+  const auto collective = static_cast<Collective>(call_code % schedule::kCollectiveCount);
   if (collective == Collective::barrier) return text + "()";
   text += fmt::format("({}, {}", count_text(collective, purpose, count), type_text(type));
   if (schedule::is_reduction(collective)) text += ", " + operator_text(op);

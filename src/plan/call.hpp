@@ -64,12 +64,12 @@ inline constexpr std::int32_t kFirstUserNumber = 1000;
 Call call_of_exchange(Purpose purpose, std::int32_t digest, std::int64_t bytes);
 
 // "allreduce(count 8, float64, sum)", from the numbers of a Call or of a CallRecord.
-int record_number(schedule::Collective collective, Purpose purpose);
-std::string call_name(int record_number);  // "allreduce"
+int call_code(schedule::Collective collective, Purpose purpose);
+std::string call_name(int call_code);  // "allreduce"
 // "float64", "a type of the user's"
 std::string type_text(std::int32_t type);
 std::string operator_text(std::int32_t op);
-std::string describe_call(int record_number, std::int64_t count, std::int32_t type, std::int32_t op,
+std::string describe_call(int call_code, std::int64_t count, std::int32_t type, std::int32_t op,
                           std::int32_t root);
 
 }  // namespace unisono::plan

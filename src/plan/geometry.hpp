@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// WindowGeometry: the sizes of a communicator's receive buffers, and their positions in its shared
+// ReceiveGeometry: the sizes of a communicator's receive buffers, and their positions in its shared
 // memory; and the part of a flag word that is the call's digest. All ranks compute the same.
 // Values; any thread.
 #pragma once
@@ -28,22 +28,22 @@ inline constexpr std::int64_t odd_lines(std::int64_t bytes) {
 enum class SizeClass : std::uint8_t { small, middle, bulk };
 inline constexpr std::array kSizeClasses = {SizeClass::small, SizeClass::middle, SizeClass::bulk};
 
-struct WindowGeometry {
+struct ReceiveGeometry {
   int ranks = 1;
-  int channels = 2;             // a power of two
-  std::int64_t lines = 1;       // per window
-  std::int64_t data_bytes = 0;  // per window, a multiple of kLineBytes
+  int slot_indexes = 2;         // a power of two
+  std::int64_t lines = 1;       // per buffer
+  std::int64_t data_bytes = 0;  // per buffer, a multiple of kLineBytes
 
   // An odd number of lines. Otherwise the flags of successive operations would fall into the same
   // few sets of a cache. At a power of two an exchange of two ranks takes twice as long.
-  std::int64_t window_bytes() const { return odd_lines(lines * kLineBytes + data_bytes); }
+  std::int64_t receive_buffer_bytes() const { return odd_lines(lines * kLineBytes + data_bytes); }
   // A rank's buffers, of all slot indices, lie together; this is the distance from one rank's to
   // the next.
-  std::int64_t rank_stride() const { return odd_lines(channels * window_bytes()); }
-  std::int64_t windows_bytes() const { return rank_stride() * ranks; }
+  std::int64_t rank_stride() const { return odd_lines(slot_indexes * receive_buffer_bytes()); }
+  std::int64_t total_bytes() const { return rank_stride() * ranks; }
   // Whether calls may use this size class.
   bool given() const { return lines > 0; }
-  bool operator==(const WindowGeometry&) const = default;
+  bool operator==(const ReceiveGeometry&) const = default;
 };
 
 // For each size class its own.
@@ -55,6 +55,6 @@ struct BySize : std::array<T, kSizeClasses.size()> {
     return Base::operator[](static_cast<std::size_t>(size));
   }
 };
-using Geometries = BySize<WindowGeometry>;
+using Geometries = BySize<ReceiveGeometry>;
 
 }  // namespace unisono::plan

@@ -12,7 +12,7 @@
 #include "model/machine.hpp"
 #include "plan/bind/bind.hpp"
 #include "plan/bind/bind_local.hpp"
-#include "plan/bind/window_layout.hpp"
+#include "plan/bind/receive_layout.hpp"
 #include "plan/plan_cache.hpp"
 #include "plan/segments.hpp"
 
@@ -50,7 +50,7 @@ struct LaidOut {
   Shape shape;
   std::vector<Schedule> set;
   BindOptions options;
-  WindowLayout layout;
+  ReceiveLayout layout;
 };
 
 // The programs of one plan in the making.
@@ -81,8 +81,8 @@ class ProgramMaker {
     return std::max<std::int64_t>(1, model::constant_of(machine, constant).count());
   }
 
-  const WindowGeometry& bulk() const { return context_.windows[SizeClass::bulk]; }
-  bool fits_bulk(const WindowNeed& need) const {
+  const ReceiveGeometry& bulk() const { return context_.receive_buffers[SizeClass::bulk]; }
+  bool fits_bulk(const ReceiveNeed& need) const {
     return need.fits(bulk()) && need.multicast_bytes <= kMostMulticast;
   }
   std::string name() const { return algorithm::describe(*choice_.algorithm, choice_.parameters); }
@@ -112,7 +112,7 @@ class ProgramMaker {
                      {context_.rank, Buffer::Side::output, call_.output_places.get()});
   }
 
-  BindOptions options(const WindowGeometry& geometry, const Shape& part) const {
+  BindOptions options(const ReceiveGeometry& geometry, const Shape& part) const {
     BindOptions options{.element_bytes = call_.element_bytes,
                         .input = input_layout(part),
                         .output = output_layout(part),
@@ -154,8 +154,9 @@ class ProgramMaker {
 
   // Schedules need the same in buffers of any size.
   Result<bool> try_size(SizeClass size) {
-    const WindowGeometry& geometry = context_.windows[size];
-    if (!geometry.given() || longest_ * call_.element_bytes > geometry.window_bytes()) return false;
+    const ReceiveGeometry& geometry = context_.receive_buffers[size];
+    if (!geometry.given() || longest_ * call_.element_bytes > geometry.receive_buffer_bytes())
+      return false;
     plan_.size = size;
     if (laid_out_ == nullptr) {
       UNISONO_ASSIGN(laid_out_, lay_out(shape_, options(geometry, shape_)));
@@ -184,14 +185,14 @@ class ProgramMaker {
     return true;
   }
 
-  void use_windows(const WindowNeed& need) {
-    plan_.window_bytes = std::max(plan_.window_bytes, need.data_bytes);
+  void use_receive_buffers(const ReceiveNeed& need) {
+    plan_.receive_buffer_bytes = std::max(plan_.receive_buffer_bytes, need.data_bytes);
     plan_.multicast_bytes = std::max(plan_.multicast_bytes, need.multicast_bytes);
   }
 
   // Without segments. Errors: those of a proof.
   Result<bool> bind_whole(const LaidOut& laid_out) {
-    use_windows(laid_out.layout.need());
+    use_receive_buffers(laid_out.layout.need());
     UNISONO_ASSIGN(auto programs, bind(laid_out, laid_out.options));
     parts_.push_back({1, std::move(programs)});
     return true;
@@ -201,7 +202,7 @@ class ProgramMaker {
     plan_.size = SizeClass::bulk;
     UNISONO_ASSIGN(std::int64_t segment, find_segment());
     for (;;) {
-      UNISONO_ASSIGN(const WindowNeed need, try_segments(segment));
+      UNISONO_ASSIGN(const ReceiveNeed need, try_segments(segment));
       if (fits_bulk(need)) return base::success();
       if (segment == 1) return too_small(need);
       segment = shorter(segment, segment / 2);
@@ -211,8 +212,8 @@ class ProgramMaker {
   // Blocks of different lengths end in different segments, and a later one may need more room than
   // the first. Returns the need of the first one that does not fit, or of the last one. All ranks
   // find the same.
-  Result<WindowNeed> try_segments(std::int64_t segment) {
-    WindowNeed need;
+  Result<ReceiveNeed> try_segments(std::int64_t segment) {
+    ReceiveNeed need;
     parts_.clear();
     plan_.segments = std::max<std::int64_t>(1, (longest_ + segment - 1) / segment);
     const std::int64_t stride = segment * call_.element_bytes;
@@ -228,7 +229,7 @@ class ProgramMaker {
       const std::unique_ptr<LaidOut> laid_out = std::move(laid_out_);
       need = laid_out->layout.need();
       if (!fits_bulk(need)) return need;
-      use_windows(need);
+      use_receive_buffers(need);
       UNISONO_ASSIGN(auto programs, bind(*laid_out, bulk_options(part)));
       parts_.push_back({n + 1, std::move(programs)});
       last_part_ = part;
@@ -262,7 +263,7 @@ class ProgramMaker {
         std::max<std::int64_t>(1, std::min(longest_, most / call_.element_bytes));
     for (;;) {
       UNISONO_TRY(lay_out_in_bulk(segment_of(shape_, 0, segment)));
-      const WindowNeed need = laid_out_->layout.need();
+      const ReceiveNeed need = laid_out_->layout.need();
       if (fits_bulk(need)) return segment;
       if (segment <= 1) return too_small(need);
       const auto share = [](std::int64_t room, std::int64_t bytes) {
@@ -275,12 +276,13 @@ class ProgramMaker {
     }
   }
 
-  Error too_small(const WindowNeed& need) const {
-    return {Code::resources,
-            fmt::format("{} on {} ranks needs windows of {} lines and {} bytes, but they have {} "
-                        "and {}; raise UNISONO_BUFFERS",
-                        name(), context_.ranks, need.lines, need.data_bytes, bulk().lines,
-                        bulk().data_bytes)};
+  Error too_small(const ReceiveNeed& need) const {
+    return {
+        Code::resources,
+        fmt::format(
+            "{} on {} ranks needs receive buffers of {} lines and {} bytes, but they have {} "
+            "and {}; raise UNISONO_BUFFERS",
+            name(), context_.ranks, need.lines, need.data_bytes, bulk().lines, bulk().data_bytes)};
   }
 
   static std::int64_t shorter(std::int64_t segment, std::int64_t wanted) {
@@ -313,11 +315,11 @@ class ProgramMaker {
     const bool runs_ahead =
         shape_.collective != schedule::Collective::alltoall && !context_.hosts.given();
     const SizeClass size = runs_ahead ? SizeClass::small : SizeClass::bulk;
-    const std::int64_t staged_ahead = bulk().channels * bulk().data_bytes;
+    const std::int64_t staged_ahead = bulk().slot_indexes * bulk().data_bytes;
     LocalOptions how{.element_bytes = call_.element_bytes,
                      .input = input_layout(shape_),
                      .output = output_layout(shape_),
-                     .geometry = context_.windows[size],
+                     .geometry = context_.receive_buffers[size],
                      .most_bytes = kMostOfLocalCounts,
                      .pull = context_.pull,
                      .staged_up_to = limit(model::Constant::staged_up_to),
@@ -328,7 +330,7 @@ class ProgramMaker {
     if (how.hosts.given() && longest_block(how) < kLeastShare) {
       return Error{Code::resources,
                    fmt::format("{} on {} ranks of several hosts needs a share of {} bytes of the "
-                               "windows for each, but they have {}; raise UNISONO_BUFFERS",
+                               "receive buffers for each, but they have {}; raise UNISONO_BUFFERS",
                                name(), context_.ranks, kLeastShare, longest_block(how))};
     }
     std::vector<Program> programs(static_cast<std::size_t>(context_.ranks));
@@ -340,11 +342,11 @@ class ProgramMaker {
       // All that ranks have staged should stay in their caches together.
       const std::int64_t senders =
           shape_.collective == schedule::Collective::scatter ? 1 : context_.ranks;
-      plan_.ahead =
-          std::clamp<std::int64_t>(staged_ahead / senders / own.staging_bytes, 1, bulk().channels);
+      plan_.ahead = std::clamp<std::int64_t>(staged_ahead / senders / own.staging_bytes, 1,
+                                             bulk().slot_indexes);
     }
     plan_.size = size;
-    plan_.window_bytes = std::min(how.geometry.data_bytes, how.most_bytes);
+    plan_.receive_buffer_bytes = std::min(how.geometry.data_bytes, how.most_bytes);
     parts_.push_back({1, std::move(programs)});
     return base::success();
   }

@@ -30,7 +30,7 @@ struct Plan : std::enable_shared_from_this<Plan> {
   SizeClass size = SizeClass::small;  // of its receive buffers
   // So much it uses of each of these, lines apart; and of those on other hosts that hold multicasts
   // (-1: none do).
-  std::int64_t window_bytes = 0, multicast_bytes = -1;
+  std::int64_t receive_buffer_bytes = 0, multicast_bytes = -1;
   bool single_copy = false;  // long messages are read from their sender's memory
 
   // The vector goes in `segments` segments, each `input_stride`/`output_stride` bytes after the one
@@ -46,8 +46,8 @@ struct Plan : std::enable_shared_from_this<Plan> {
   std::shared_ptr<const Part[]> parts;
   std::int64_t staging_bytes = 0;  // job memory that this rank needs for each operation
   bool staging_lasts = false;      // until all members have completed the operation
-  // The number of operations, this one included, that the slowest rank of the lane may still have
-  // to complete. A rank may set itself a lower limit than the lane's slot indexes.
+  // The number of operations, this one included, that the slowest rank of the queue may still have
+  // to complete. A rank may set itself a lower limit than the queue's slot indexes.
   std::int64_t ahead = std::numeric_limits<std::int64_t>::max();
   // Whether an operation needs more than the engine: staging, or it multicasts, or it is recorded
   // or learned. So others pay one test for all.

@@ -111,7 +111,7 @@ class PlanMaker {
   }
 
   void log_choice() const {
-    const std::string called = describe_call(record_number(call_.collective, call_.purpose),
+    const std::string called = describe_call(call_code(call_.collective, call_.purpose),
                                              call_.count, call_.type, call_.op, call_.root);
     for (const std::string& text : choice_.passed_over) {
       base::log(base::LogLevel::info, "select", "{}: passed over {}", called, text);
@@ -133,7 +133,7 @@ class PlanMaker {
   }
 
   void fill_call() {
-    plan_->collective = record_number(call_.collective, call_.purpose);
+    plan_->collective = call_code(call_.collective, call_.purpose);
     plan_->type = call_.type;
     plan_->op = call_.op;
     plan_->root = call_.root;
@@ -258,11 +258,11 @@ bool rounds(const Call& call) {
   return op == arith::Operator::sum && type && arith::find_exact_sum(*type) != nullptr;
 }
 
-select::BuffersBySize buffers_of(const Geometries& windows) {
+select::BuffersBySize buffers_of(const Geometries& receive_buffers) {
   select::BuffersBySize buffers;
   for (std::size_t i = 0; i < buffers.size(); ++i) {
-    const WindowGeometry& size = windows.at(i);
-    if (size.given()) buffers[i] = {size.window_bytes(), size.channels};
+    const ReceiveGeometry& size = receive_buffers.at(i);
+    if (size.given()) buffers[i] = {size.receive_buffer_bytes(), size.slot_indexes};
   }
   return buffers;
 }
@@ -281,7 +281,7 @@ Shape shape_of(const Call& call, const PlanContext& context) {
 }
 
 std::int64_t most_of_segment(const PlanContext& context, Collective collective) {
-  const std::int64_t buffer = context.windows[SizeClass::bulk].data_bytes;
+  const std::int64_t buffer = context.receive_buffers[SizeClass::bulk].data_bytes;
   // In shorter ones, segments are as short anyway.
   constexpr std::int64_t kLongBuffer = 1024 * 1024;
   const bool may_be_long = context.streams && context.hosts.given() && buffer > kLongBuffer;
@@ -300,15 +300,15 @@ select::Circumstances circumstances_of(const Call& call, const PlanContext& cont
           .streams = context.streams,
           .pull = context.pull,
           .single_copy_from = context.single_copy_from,
-          .window_bytes = context.windows[SizeClass::bulk].data_bytes,
+          .receive_buffer_bytes = context.receive_buffers[SizeClass::bulk].data_bytes,
           .segment_bytes = most_of_segment(context, call.collective),
-          .buffers = buffers_of(context.windows),
+          .buffers = buffers_of(context.receive_buffers),
           .machine = context.machine,
           .op = built_in<arith::Operator>(call.op),
           .type = built_in<arith::Type>(call.type),
           .local_counts = call.local_counts,
           .is_plain = call.purpose == Purpose::user,
-          .shared_windows = context.shared_windows,
+          .shared_receive_buffers = context.shared_receive_buffers,
           .engine = context.engine,
           .nic = context.nic,
           .nic_multicasts = context.nic_multicasts};

@@ -33,7 +33,7 @@ struct PlanContext {
   bool staged_multicast = false;  // among the ranks of a host
   bool multicast = false;         // a message to all members is staged once, on each host
   bool streams = false;           // long messages between hosts go by streams, or by remote memory
-  bool shared_windows = false;
+  bool shared_receive_buffers = false;
   base::EngineChoice engine = base::EngineChoice::automatic;
   bool pull = false;  // ranks can read each other's memory
   base::Reproducible reproducible = base::Reproducible::no;
@@ -43,7 +43,7 @@ struct PlanContext {
   std::int64_t land_from = 0;          // as BindOptions::land_from
   std::int64_t single_copy_from = -1;  // UNISONO_SINGLE_COPY_FROM; negative: auto
   base::Toggle check = base::Toggle::off;
-  Geometries windows;
+  Geometries receive_buffers;
   select::Overrides overrides;  // UNISONO_ALGORITHM
   // By which it is chosen; outlives the cache. Null: the default machine.
   const model::Machine* machine = nullptr;

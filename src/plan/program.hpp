@@ -11,7 +11,7 @@
 
 namespace unisono::plan {
 
-// offer: a put of the source's address instead of its bytes; pull: reads bytes at the peer's
+// advertise: a put of the source's address instead of its bytes; pull: reads bytes at the peer's
 // advertised address, in the peer's own memory. get: the same from another host's shared memory,
 // piece by piece.
 // put_or_refer: a put, or a reference to the source (references.hpp). reduce_referred and
@@ -20,7 +20,7 @@ namespace unisono::plan {
 // sum: with any number of operands, each of them in a slot that may have got a reference.
 enum class StepKind : std::uint8_t {
   put,
-  offer,
+  advertise,
   wait,
   pull,
   get,
@@ -36,7 +36,7 @@ enum class StepKind : std::uint8_t {
 
 // The receive buffers of all ranks for a slot index are one space, with slots, scratch and the data
 // for helpers. Staging is job memory of one operation (Program::staging_bytes).
-enum class Space : std::uint8_t { input, output, windows, staging };
+enum class Space : std::uint8_t { input, output, receive_buffers, staging };
 inline constexpr int kSpaceCount = 4;
 
 struct Place {
@@ -44,7 +44,8 @@ struct Place {
   constexpr Place(Space in, std::int64_t at) : space(in), offset(at) {}
 
   Space space = Space::input;
-  // The number of the line of a slot that may have got a reference, in Space::windows; -1: none.
+  // The number of the line of a slot that may have got a reference, in Space::receive_buffers; -1:
+  // none.
   std::int32_t line = -1;
   std::int64_t offset = 0;  // bytes
 };
@@ -62,8 +63,8 @@ struct ReferenceWords {
 // copies where input and output are one buffer.
 enum class Refer : std::uint8_t { resolve, copy, unless_in_place, always };
 
-// For put and offer: whether their message goes to several ranks. first: the first step of such a
-// message; each is counted once, and so is each step that writes it (Counters).
+// For put and advertise: whether their message goes to several ranks. first: the first step of such
+// a message; each is counted once, and so is each step that writes it (Counters).
 enum class Multicast : std::uint8_t { no, first, again };
 
 struct Step {
@@ -71,8 +72,8 @@ struct Step {
   Multicast multicast = Multicast::no;
   // put: to the memory of all other hosts at once; wait: the message lies in the sender's outbox
   bool to_all = false;
-  // The rank of the communicator: put, offer: the target; wait: the sender; pull: the owner of the
-  // memory
+  // The rank of the communicator: put, advertise: the target; wait: the sender; pull: the owner of
+  // the memory
   std::int32_t peer = -1;
   // pull, get: left is the advertisement; get: right is where a piece arrives. wait: the message
   // belongs to left, and may land in target.
@@ -81,13 +82,13 @@ struct Step {
   // reduce, sum: elements; pull: bytes to skip in the advertised data; get: bytes of a piece;
   // put_or_refer: a Refer. wait: 1 if its message lands only where input and output are two.
   std::int64_t count = 0;
-  // put, offer, wait: the flag word, in Space::windows; -1: no flag. release, await_release: that
-  // of the message
+  // put, advertise, wait: the flag word, in Space::receive_buffers; -1: no flag. release,
+  // await_release: that of the message
   std::int64_t flag = -1;
-  // put, offer, wait: the position of the length header, which the sender writes before the flag,
-  // for ranks with local counts; -1: none.
-  std::int64_t note = -1;
-  // put, offer: ranks that may sleep for it (Program::woken)
+  // put, advertise, wait: the position of the length header, which the sender writes before the
+  // flag, for ranks with local counts; -1: none.
+  std::int64_t length_header = -1;
+  // put, advertise: ranks that may sleep for it (Program::woken)
   std::int32_t first_woken = 0, woken_count = 0;
   std::int32_t first_operand = 0, operand_count = 0;  // sum: Program::operands
 };
@@ -132,7 +133,7 @@ struct Program {
   bool stages_input = false;
   bool stages_output = false;
   bool gathers_input = false;     // it lies in pieces, so it is staged from the start
-  std::int64_t staged_input = 0;  // in Space::windows
+  std::int64_t staged_input = 0;  // in Space::receive_buffers
   std::int64_t staged_output = 0;
   std::vector<Piece> input_pieces, output_pieces;
   // Ranks with steps that others may do, to which this program sends.

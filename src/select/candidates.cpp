@@ -186,8 +186,8 @@ bool has_few_steps(const Algorithm& row, const Shape& shape) {
 // Whether many ranks may need segments where few do not. Then few say little of the price.
 bool many_need_segments(const Shape& shape, const Pricing& pricing) {
   const std::int64_t bytes = shape.count * pricing.work.bytes_of_element();
-  return pricing.window_bytes > 0 && shape.ranks > kPricedInFull &&
-         bytes > pricing.window_bytes / shape.ranks;
+  return pricing.receive_buffer_bytes > 0 && shape.ranks > kPricedInFull &&
+         bytes > pricing.receive_buffer_bytes / shape.ranks;
 }
 
 // From these prices on, a row is not needed: with all ranks, and with as few as its parameters are
@@ -266,14 +266,15 @@ bool price_in_full(Priced& each, const Shape& few, const Shape& shape, const Pri
 }
 
 // Exact rows are candidates of exact shapes only, and no others are.
-bool is_offered(const Algorithm& row, const Shape& shape) {
+bool is_candidate(const Algorithm& row, const Shape& shape) {
   return row.collective == shape.collective && row.sums_exactly == shape.exact;
 }
 
 // Whether a row without hosts is legal and not excluded.
 bool has_other_rows(const Shape& shape, const Ruling& ruling) {
   return std::ranges::any_of(algorithm::table(), [&](const Algorithm& other) {
-    return is_offered(other, shape) && !other.uses_hosts && ruling.excluded_by(other) == nullptr &&
+    return is_candidate(other, shape) && !other.uses_hosts &&
+           ruling.excluded_by(other) == nullptr &&
            can_do(other, shape, algorithm::default_parameters(other, shape));
   });
 }
@@ -307,7 +308,7 @@ std::vector<Priced> priced_rows(const Shape& shape, Pricing pricing, const Rulin
   const bool is_final = few.ranks == shape.ranks && !many_need_segments(shape, pricing);
   Bounds bounds;
   for (const Algorithm& row : algorithm::table()) {
-    if (!is_offered(row, shape) || ruling.excluded_by(row) != nullptr) continue;
+    if (!is_candidate(row, shape) || ruling.excluded_by(row) != nullptr) continue;
     // Without hosts that are shared, such a row has the schedules of those that it combines.
     if (row.uses_hosts && is_uniform && has_other_rows(shape, ruling)) continue;
     if (!is_final) bounds.all_ns = kAnyPrice;
@@ -369,7 +370,7 @@ base::Result<std::vector<Priced>> price_candidates(const Shape& shape, const Pri
   pricing.book = &book;
   std::vector<Priced> priced;
   for (const Algorithm& row : algorithm::table()) {
-    if (!is_offered(row, shape)) continue;
+    if (!is_candidate(row, shape)) continue;
     for (const Parameters& parameters : parameters_by_parts(row, shape, pricing)) {
       if (!can_do(row, shape, parameters) || !is_priceable(row, parameters, shape)) continue;
       UNISONO_ASSIGN(const model::Price price, price_of(row, parameters, shape, pricing));

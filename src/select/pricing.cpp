@@ -28,7 +28,7 @@ model::Engine priced_engine(EngineKind engine) {
   return model::Engine::any;
 }
 
-// The need of receive buffers, near enough (plan/bind/window_layout). They hold messages in slots,
+// The need of receive buffers, near enough (plan/bind/receive_layout). They hold messages in slots,
 // scratch, and the multicasts of their rank, which the targets read there. Those of helped ranks
 // also hold input and output.
 class BufferNeed {
@@ -93,7 +93,7 @@ model::Calls calls_of(std::span<const Schedule> set, const Shape& shape, const P
     return pricing.in_row ? size.slot_indexes : 0;
   };
   const Buffers& bulk = pricing.buffers.back();
-  if (pricing.window_bytes <= 0) return {.slot_indexes = indexes_of(bulk)};
+  if (pricing.receive_buffer_bytes <= 0) return {.slot_indexes = indexes_of(bulk)};
   const std::int64_t bytes =
       BufferNeed(set, pricing, are_alike).most_elements() * pricing.work.bytes_of_element();
   for (const Buffers& size : std::span(pricing.buffers).first<2>()) {
@@ -102,7 +102,7 @@ model::Calls calls_of(std::span<const Schedule> set, const Shape& shape, const P
   model::Calls calls{.slot_indexes = indexes_of(bulk)};
   if (shape.blocks.given() || shape.count <= 1) return calls;
   const auto parts = [](std::int64_t whole, std::int64_t of) { return (whole + of - 1) / of; };
-  std::int64_t segments = parts(bytes, pricing.window_bytes);
+  std::int64_t segments = parts(bytes, pricing.receive_buffer_bytes);
   if (pricing.segment_bytes > 0) {
     segments = std::max(segments, parts(vector_bytes(shape, pricing), pricing.segment_bytes));
   }
@@ -122,11 +122,11 @@ bool are_uniform(const Shape& shape) { return !shape.hosts.given() || shape.host
 // A receive buffer holds the caller's data, scratch and a slot for each other rank at most. With
 // blocks, it holds not many times all of them.
 bool may_need_segments(const Shape& shape, const Pricing& pricing) {
-  if (pricing.window_bytes <= 0) return false;
+  if (pricing.receive_buffer_bytes <= 0) return false;
   const std::int64_t times =
       schedule::has_blocks(shape.collective) ? 4 * std::int64_t{shape.ranks} : shape.ranks + 3;
   const std::int64_t bytes = vector_bytes(shape, pricing);
-  return bytes > pricing.window_bytes / times ||
+  return bytes > pricing.receive_buffer_bytes / times ||
          (pricing.segment_bytes > 0 && bytes > pricing.segment_bytes);
 }
 
@@ -155,7 +155,7 @@ bool is_priceable(const Algorithm& row, const Parameters& parameters, const Shap
 Pricing pricing_of(const Shape& shape, const Circumstances& now, EngineKind engine) {
   Pricing pricing;
   pricing.machine = &machine_of(now);
-  pricing.window_bytes = now.window_bytes;
+  pricing.receive_buffer_bytes = now.receive_buffer_bytes;
   pricing.segment_bytes = now.segment_bytes;
   pricing.buffers = now.buffers;
   model::Work& work = pricing.work;

@@ -28,7 +28,7 @@ struct Pricing {
   const model::Machine* machine = nullptr;  // outlives it
   model::Work work;
   // The length of a rank's receive buffer; longer calls go in segments. 0: no limit.
-  std::int64_t window_bytes = 0;
+  std::int64_t receive_buffer_bytes = 0;
   std::int64_t segment_bytes = 0;  // the most of a vector or block in a segment; 0: no limit
   BuffersBySize buffers = {};
   bool in_row = true;  // also the price in a row, which takes as long again as three others

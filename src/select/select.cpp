@@ -122,7 +122,7 @@ void insist_on_local(schedule::Collective collective, Choice& choice) {
 
 // Why ranks do not do each other's steps; empty: they do.
 std::string_view why_not_helping(const Shape& shape, const Circumstances& now) {
-  if (!now.shared_windows) return "ranks do not share their windows";
+  if (!now.shared_receive_buffers) return "ranks cannot write to each other's receive buffers";
   if (shape.ranks == 1) return "there is one rank";
   if (schedule::is_reduction(shape.collective) && !now.op) {
     return "a user's function has an address in its own process only";

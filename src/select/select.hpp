@@ -40,8 +40,8 @@ struct Circumstances {
   bool pull = false;     // ranks can read each other's memory
   // Bytes from which that is preferred to buffers; negative: as measured.
   std::int64_t single_copy_from = -1;
-  std::int64_t window_bytes = 0;   // of a rank's receive buffer; 0: no limit
-  std::int64_t segment_bytes = 0;  // the most of a vector or block at a time; 0: no limit
+  std::int64_t receive_buffer_bytes = 0;  // of a rank's receive buffer; 0: no limit
+  std::int64_t segment_bytes = 0;         // the most of a vector or block at a time; 0: no limit
   BuffersBySize buffers = {};
   const model::Machine* machine = nullptr;  // the costs; null: the default machine
 
@@ -52,7 +52,7 @@ struct Circumstances {
   bool is_plain = true;       // made by the user, with blocks of one length
 
   // The communicator.
-  bool shared_windows = false;                                // ranks can do each other's steps
+  bool shared_receive_buffers = false;                        // ranks can do each other's steps
   base::EngineChoice engine = base::EngineChoice::automatic;  // UNISONO_ENGINE
   std::optional<nic::Preferences> nic = {};                   // it has a NIC path
   bool nic_multicasts = false;                                // ... with multicast between hosts

@@ -149,12 +149,12 @@ class ClassRun {
     }
   }
 
-  Outcome run() && {
+  SimulationResult run() && {
     for (bool goes_on = true; goes_on;) {
       goes_on = false;
       for (std::size_t i = 0; i < states_.size(); ++i) goes_on |= advance(i);
     }
-    Outcome outcome;
+    SimulationResult outcome;
     for (std::size_t i = 0; i < states_.size(); ++i) {
       const Program& program = programs_.program(classes_.first_rank[i]);
       UNISONO_CHECK(states_[i].next == program.count, "schedules that deadlock");
@@ -209,7 +209,7 @@ class ClassRun {
 
 }  // namespace
 
-Outcome collapse_alike(const ProgramSet& programs) {
+SimulationResult collapse_alike(const ProgramSet& programs) {
   UNISONO_CHECK(programs.alike(), "ranks that are not alike, as one");
   const auto steps = programs.steps(programs.program(0));
   Clock clock;
@@ -217,7 +217,7 @@ Outcome collapse_alike(const ProgramSet& programs) {
   // A message of this rank to a peer's slot stands for the one that it receives in its slot of that
   // number.
   std::vector<Time> arrivals(programs.program(0).slots, kUnfilled);
-  Outcome outcome;
+  SimulationResult outcome;
   for (const Step& step : steps) {
     const StepCost& cost = programs.cost(step);
     if (sends(step)) {
@@ -241,7 +241,7 @@ RankClasses find_classes(const ProgramSet& programs, std::span<const Time> skew)
   return classes_of(programs, Senders(programs), skew);
 }
 
-Outcome collapse(const ProgramSet& programs, std::span<const Time> skew) {
+SimulationResult collapse(const ProgramSet& programs, std::span<const Time> skew) {
   const Senders senders(programs);
   return ClassRun(programs, senders, classes_of(programs, senders, skew), skew).run();
 }

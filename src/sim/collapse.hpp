@@ -13,7 +13,7 @@
 namespace unisono::sim {
 
 // The time of all ranks that are alike (ProgramSet::alike), from one of them. by_rank stays empty.
-Outcome collapse_alike(const ProgramSet& programs);
+SimulationResult collapse_alike(const ProgramSet& programs);
 
 // Classes are parted until the messages of a class come from like steps of like classes.
 struct RankClasses {
@@ -23,6 +23,6 @@ struct RankClasses {
 RankClasses find_classes(const ProgramSet& programs, std::span<const Time> skew = {});
 
 // One rank of each class is simulated; by_rank has the times of all.
-Outcome collapse(const ProgramSet& programs, std::span<const Time> skew = {});
+SimulationResult collapse(const ProgramSet& programs, std::span<const Time> skew = {});
 
 }  // namespace unisono::sim

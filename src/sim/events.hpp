@@ -36,7 +36,7 @@ struct EventOptions {
 };
 
 struct EventOutcome {
-  Outcome outcome;
+  SimulationResult outcome;
   std::int64_t events = 0;
   std::int64_t lost = 0;
   std::int64_t held_up = 0;  // messages that others delayed on a link

@@ -118,12 +118,12 @@ void Network::share() {
     for (const int link : links_of(flow)) load_[static_cast<std::size_t>(link)] += flow.fastest;
   }
   for (Flow& flow : flows_) {
-    bool crowded = false;
+    bool congested = false;
     for (const int link : links_of(flow)) {
-      crowded |= load_[static_cast<std::size_t>(link)] > capacity * kEqual;
+      congested |= load_[static_cast<std::size_t>(link)] > capacity * kEqual;
     }
-    flow.next_rate = crowded ? -1 : flow.fastest;
-    open += crowded ? 1 : 0;
+    flow.next_rate = congested ? -1 : flow.fastest;
+    open += congested ? 1 : 0;
   }
   while (open > 0) {
     for (const Flow& flow : flows_) {

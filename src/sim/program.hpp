@@ -128,13 +128,13 @@ class ProgramSet {
 };
 
 // The result of a simulation. by_rank is empty if one rank stands for all.
-struct Outcome {
+struct SimulationResult {
   Time finish = 0;  // of the last rank
   std::vector<Time> by_rank;
   std::int64_t steps = 0;     // simulated
   std::int64_t messages = 0;  // of all ranks
 
-  bool operator==(const Outcome&) const = default;
+  bool operator==(const SimulationResult&) const = default;
 };
 
 }  // namespace unisono::sim

@@ -34,7 +34,7 @@ class RankSweep {
     arrivals_.assign(slots, kUnfilled);
   }
 
-  Outcome run() && {
+  SimulationResult run() && {
     // Ranks that a round wakes run in the next one, in order, which keeps memory close.
     std::vector<int> round;
     while (!ready_.empty()) {
@@ -42,7 +42,7 @@ class RankSweep {
       ready_.clear();
       for (const int rank : round) advance(rank);
     }
-    Outcome outcome;
+    SimulationResult outcome;
     outcome.by_rank.reserve(ranks_.size());
     for (int rank = 0; rank < programs_.ranks(); ++rank) {
       UNISONO_CHECK(at(rank).next == programs_.program(rank).count, "schedules that deadlock");
@@ -123,9 +123,9 @@ class StepSweep {
     under_way_.resize(program.slots);
   }
 
-  Outcome run() && {
+  SimulationResult run() && {
     const auto steps = programs_.steps(programs_.program(0));
-    Outcome outcome;
+    SimulationResult outcome;
     for (const Step& step : steps) {
       const StepCost& cost = programs_.cost(step);
       switch (step.kind) {
@@ -242,16 +242,16 @@ class StepSweep {
 
 }  // namespace
 
-Outcome sweep_ranks(const ProgramSet& programs, std::span<const Time> skew) {
+SimulationResult sweep_ranks(const ProgramSet& programs, std::span<const Time> skew) {
   return RankSweep(programs, skew).run();
 }
 
-Outcome sweep_steps(const ProgramSet& programs, std::span<const Time> skew) {
+SimulationResult sweep_steps(const ProgramSet& programs, std::span<const Time> skew) {
   UNISONO_CHECK(programs.uniform(), "ranks with different programs, step by step");
   return StepSweep(programs, skew).run();
 }
 
-Outcome sweep(const ProgramSet& programs, std::span<const Time> skew) {
+SimulationResult sweep(const ProgramSet& programs, std::span<const Time> skew) {
   return programs.uniform() ? sweep_steps(programs, skew) : sweep_ranks(programs, skew);
 }
 

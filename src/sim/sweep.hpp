@@ -13,11 +13,11 @@ namespace unisono::sim {
 
 // skew[r]: the start of rank r; empty: all at 0. The schedules must terminate (check/); others stop
 // the process.
-Outcome sweep(const ProgramSet& programs, std::span<const Time> skew = {});
+SimulationResult sweep(const ProgramSet& programs, std::span<const Time> skew = {});
 
 // The two ways of it, which agree: rank by rank, each until a message is missing; and step by step,
 // for uniform programs.
-Outcome sweep_ranks(const ProgramSet& programs, std::span<const Time> skew);
-Outcome sweep_steps(const ProgramSet& programs, std::span<const Time> skew);
+SimulationResult sweep_ranks(const ProgramSet& programs, std::span<const Time> skew);
+SimulationResult sweep_steps(const ProgramSet& programs, std::span<const Time> skew);
 
 }  // namespace unisono::sim

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Transport: how bytes and flags reach another rank's window. A window is the memory in which a
-// rank receives; every rank has one per channel of a communicator (engine/lane.hpp). A put is
-// one-sided: it writes bytes, then a flag word, and the reader who sees the flag sees the bytes.
-// Flags and payload never share an address, whatever the operation, so a stale flag cannot be
-// mistaken. One Transport object belongs to one rank; called by the thread that drives the
-// communicator, or, with shared windows, by any rank that helps.
+// Transport: how bytes and flags reach another rank's receive buffer. Every rank has one for each
+// slot index of a communicator (engine/size_queue.hpp). A put is one-sided: it writes bytes, then a
+// flag word, and the reader who sees the flag sees the bytes. Flags and payload never share an
+// address, whatever the operation, so a stale flag cannot be mistaken. One Transport object belongs
+// to one rank; called by the thread that drives the communicator, or, with shared receive buffers,
+// by any rank that helps.
 #pragma once
 
 #include <sys/types.h>
@@ -21,23 +21,23 @@ namespace unisono::transport {
 
 struct Capabilities {
   std::string_view name;
-  bool one_sided = true;        // the target's processor takes no part
-  bool reliable = true;         // nothing is lost or duplicated
-  bool ordered = true;          // puts between two ranks arrive in the order they were made
-  bool multicast = false;       // a message to many is staged once, in the sender's window
-  bool shared_windows = false;  // every rank can address every window, so others may help
-  bool direct = false;          // a put is a store: the engine may write windows itself
-  bool pull = false;            // a rank can read another's memory
+  bool one_sided = true;                // the target's processor takes no part
+  bool reliable = true;                 // nothing is lost or duplicated
+  bool ordered = true;                  // puts between two ranks arrive in the order they were made
+  bool multicast = false;               // a message to many is staged once, in the sender's buffer
+  bool shared_receive_buffers = false;  // every rank can address all of them, so others may help
+  bool direct = false;                  // a put is a store: the engine may write itself
+  bool pull = false;                    // a rank can read another's memory
   bool get = false;             // a rank can have bytes of another host's shared memory sent
   bool registration = false;    // user memory has to be registered before it can be sent from
   std::size_t max_message = 0;  // bytes of one put; 0: no limit
   std::size_t lands_from = 0;   // messages of so many bytes or more may land; 0: none does
 };
 
-// `bytes` from `source` to `place` in the target's window, then `flag_value` to `flag`. A null flag
-// means bytes only; a put with a flag follows. With `forward` the flag's word is a counter and
-// keeps its value if that is larger. So puts may overtake each other, and several to one word may
-// be under way. Addresses are in the caller's mapping.
+// `bytes` from `source` to `place` in the target's receive buffer, then `flag_value` to `flag`. A
+// null flag means bytes only; a put with a flag follows. With `forward` the flag's word is a
+// counter and keeps its value if that is larger. So puts may overtake each other, and several to
+// one word may be under way. Addresses are in the caller's mapping.
 struct Put {
   int target = -1;  // rank in the job
   const std::byte* source = nullptr;
@@ -98,8 +98,8 @@ struct Get {
   std::uint64_t flag_value = 0;
 };
 
-// The `bytes` of an awaited message of rank `source` belong to `place` in the own window. They may
-// go to `target` instead, a buffer of the caller.
+// The `bytes` of an awaited message of rank `source` belong to `place` in the own receive buffer.
+// They may go to `target` instead, a buffer of the caller.
 struct Landing {
   int source = -1;
   std::byte* place = nullptr;
@@ -107,8 +107,8 @@ struct Landing {
   std::size_t bytes = 0;
 };
 
-// The long messages that a rank wants in buffers of its own, not in their places in its window.
-// That saves it a copy (decision 64). Thread rule: as of the Transport.
+// The long messages that a rank wants in buffers of its own, not in their places in its receive
+// buffer. That saves it a copy (decision 64). Thread rule: as of the Transport.
 class Landings {
  public:
   virtual ~Landings() = default;

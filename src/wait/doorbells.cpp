@@ -30,13 +30,13 @@ void Doorbells::register_process(bool by_fence) {
 }
 
 void Doorbells::wake(int rank) {
-  Doorbell& bell = doorbells_[rank];
-  if (bell.sleepers.load(std::memory_order_relaxed) != 0) {
-    bell.wake_sequence.fetch_add(1, std::memory_order_seq_cst);
-    futex(bell.wake_sequence, FUTEX_WAKE, INT_MAX, nullptr);
+  Doorbell& doorbell = doorbells_[rank];
+  if (doorbell.sleepers.load(std::memory_order_relaxed) != 0) {
+    doorbell.wake_sequence.fetch_add(1, std::memory_order_seq_cst);
+    futex(doorbell.wake_sequence, FUTEX_WAKE, INT_MAX, nullptr);
   }
-  if (bell.poll_sleepers.load(std::memory_order_relaxed) == 0) return;
-  if (pipes_ == nullptr || pipes_->ring(rank, bell.pipe) == WakePipes::Rung::unreachable) {
+  if (doorbell.poll_sleepers.load(std::memory_order_relaxed) == 0) return;
+  if (pipes_ == nullptr || pipes_->ring(rank, doorbell.pipe) == WakePipes::Rung::unreachable) {
     // The sleeper looks around soon, without the pipe. From then on it sleeps on its futex.
     table_->no_pipes.store(1, std::memory_order_relaxed);
   }

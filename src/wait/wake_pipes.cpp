@@ -82,9 +82,9 @@ WakePipes::Rung WakePipes::ring(int rank, const PipeAddress& address) {
     if (other.compare_exchange_strong(none, opened)) std::ignore = pipe.release();
   }
   // A full pipe is readable as well, so a failed write needs no handling.
-  const char stroke = 0;
+  const char wake_byte = 0;
   [[maybe_unused]] const ssize_t written =
-      write(other.load(std::memory_order_acquire) - 1, &stroke, 1);
+      write(other.load(std::memory_order_acquire) - 1, &wake_byte, 1);
   return Rung::yes;
 }
 

@@ -98,7 +98,7 @@ Parsed PacketFilter::admit(std::span<const std::byte> datagram) {
   auto& windows = windows_[parsed.header.sender];
   if (windows == nullptr) windows = std::make_unique<Windows>();
   Window& window = parsed.header.target == kToGroup ? windows->group : windows->link;
-  if (window.take(parsed.header.sequence) != Arrival::fresh) return dropped(Drop::replay);
+  if (window.take(parsed.header.sequence) != Freshness::fresh) return dropped(Drop::replay);
   return parsed;
 }
 

@@ -24,7 +24,7 @@ constexpr bool is_before(Number left, Number right) {
   return distance(left, right) > 0;
 }
 
-enum class Arrival : std::uint8_t {
+enum class Freshness : std::uint8_t {
   fresh,  // not seen before; take() has recorded it
   seen,
   old,  // too far below the highest to know
@@ -38,18 +38,18 @@ class ReplayWindow {
  public:
   static constexpr std::size_t size() { return kNumbers; }
 
-  Arrival look(Number sequence) const {
-    if (!begun_) return Arrival::fresh;
+  Freshness look(Number sequence) const {
+    if (!begun_) return Freshness::fresh;
     const auto ahead = distance(highest_, sequence);
-    if (ahead > 0) return Arrival::fresh;
-    if (behind(sequence) >= kNumbers) return Arrival::old;
-    return bit_is_set(sequence) ? Arrival::seen : Arrival::fresh;
+    if (ahead > 0) return Freshness::fresh;
+    if (behind(sequence) >= kNumbers) return Freshness::old;
+    return bit_is_set(sequence) ? Freshness::seen : Freshness::fresh;
   }
 
   // Records a number. The packet must be proved genuine first, because the call moves the window.
-  Arrival take(Number sequence) {
-    const Arrival arrival = look(sequence);
-    if (arrival != Arrival::fresh) return arrival;
+  Freshness take(Number sequence) {
+    const Freshness arrival = look(sequence);
+    if (arrival != Freshness::fresh) return arrival;
     if (!begun_ || is_before(highest_, sequence)) advance_to(sequence);
     set_bit(sequence);
     return arrival;

@@ -43,8 +43,8 @@ class Cross : public testing::TestWithParam<Combination> {
     }
   }
 
-  // More than the windows hold at once, and not much more: with all algorithms, long vectors would
-  // be most of this test's time. Single copies need no windows.
+  // More than the receive buffers hold at once, and not much more: with all algorithms, long
+  // vectors would be most of this test's time. Single copies need none.
   void check_segments(const Algorithm& row, int ranks) {
     const bool has_windows = std::string(GetParam().network) != "pull" && ranks > 1;
     const bool has_blocks = schedule::has_blocks(row.collective);

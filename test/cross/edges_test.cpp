@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Messages one byte around every edge of their ways: the payload of a line beside its flag, a
-// packet between hosts, the longest block of a call with local counts that goes through a window,
-// and each length from which on a call is planned otherwise: by the other size class, in one more
-// segment, in a single copy, or by another algorithm. The latter edges are found by asking for
-// plans. Every result is compared.
+// packet between hosts, the longest block of a call with local counts that goes through a receive
+// buffer, and each length from which on a call is planned otherwise: by the other size class, in
+// one more segment, in a single copy, or by another algorithm. The latter edges are found by asking
+// for plans. Every result is compared.
 #include <gtest/gtest.h>
 
 #include <fmt/format.h>
@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "cross/trial.hpp"
-#include "engine/lane.hpp"
+#include "engine/size_queue.hpp"
 #include "harness/collective_data.hpp"
 #include "harness/world.hpp"
 #include "plan/bind/bind_local.hpp"
@@ -172,7 +172,8 @@ schedule::Shape shape_of_local(Collective collective, int ranks, std::int64_t by
   return shape;
 }
 
-// In its line such a message has its length beside it; one longer than the windows is offered.
+// In its line such a message has its length beside it; one longer than the receive buffers is
+// advertised.
 TEST_P(Edges, OneByteAroundThoseOfCallsWithLocalCountsTheResultsAreRight) {
   const Placing& setup = GetParam();
   World world(options_of(setup));
@@ -181,7 +182,7 @@ TEST_P(Edges, OneByteAroundThoseOfCallsWithLocalCountsTheResultsAreRight) {
                          setup.hosts.empty() ? comm::Links::none : comm::Links::datagrams);
   std::vector<std::int64_t> lengths = {plan::kLinePayload - 8, plan::kLinePayload,
                                        plan::kLineBytes};
-  for (const plan::WindowGeometry& geometry : layout.windows) {
+  for (const plan::ReceiveGeometry& geometry : layout.receive_buffers) {
     if (!geometry.given()) continue;
     plan::LocalOptions options;
     options.geometry = geometry;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Helping (host_operation), for every algorithm: a rank that has given its part and never runs
 // again holds nobody up. Each rank in turn makes its call and is then left alone; all others have
-// to complete, and then its own output has to be there, too. Vectors of both lanes, equal and
-// unequal blocks.
+// to complete, and then its own output has to be there, too. Vectors of both size classes, equal
+// and unequal blocks.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -81,7 +81,7 @@ class TwoLevel : public testing::TestWithParam<bool> {
       check(shape, affine_maps(), true);
     }
     shape.ordered = false;
-    // More than the windows hold at once: several segments.
+    // More than the receive buffers hold at once: several segments.
     shape.count = 70'001;
     if (row.collective != Collective::barrier && parameters.values[0] == 0) {
       check(shape, material(Type::float64, Operator::sum), false);

@@ -210,7 +210,7 @@ class World {
     info.rank = rank;
     info.ranks = ranks;
     info.job = "world";
-    info.members.assign(static_cast<std::size_t>(ranks), bootstrap::Member{getpid()});
+    info.members.assign(static_cast<std::size_t>(ranks), bootstrap::RankLocation{getpid()});
     std::unique_ptr<transport::Transport> transport;
     std::unique_ptr<network::Network> network;
     for (std::size_t r = 0; r < hosts_.size(); ++r) {

@@ -105,7 +105,7 @@ void expect_places(const JobInfo& info) {
   EXPECT_EQ(info.hosts.hosts(), kHosts);
   ASSERT_EQ(info.members.size(), static_cast<std::size_t>(kRanks));
   for (int rank = 0; rank < kRanks; ++rank) {
-    const bootstrap::Member& member = info.members[static_cast<std::size_t>(rank)];
+    const bootstrap::RankLocation& member = info.members[static_cast<std::size_t>(rank)];
     EXPECT_EQ(info.hosts.of(rank), host_of(rank)) << rank;
     EXPECT_EQ(member.pid != 0, host_of(rank) == host_of(info.rank)) << rank;
   }
@@ -239,7 +239,7 @@ TEST(NetBootstrap, OnOneHostThereAreNoDatagrams) {
         ASSERT_TRUE(info.ok()) << info.error().message;
         EXPECT_EQ(info->hosts.hosts(), 1);
         EXPECT_EQ(info->datagrams, nullptr);
-        for (const bootstrap::Member& member : info->members) EXPECT_NE(member.pid, 0);
+        for (const bootstrap::RankLocation& member : info->members) EXPECT_NE(member.pid, 0);
       };
     };
     std::vector<HostProcess> processes;

@@ -295,7 +295,7 @@ TEST_F(HostsJob, WithoutMulticastAJobGoesOnUnlessItInsists) {
   try_to_start("on", false);
 }
 
-// Run ahead of each other, further than the channels go.
+// Run ahead of each other, further than the slot indexes go.
 TEST_F(HostsJob, ManyOperationsInARow) {
   auto processes = start_job(hosts_, [](const HostRank& self) {
     for (int i = 0; i < 1000; ++i) {
@@ -359,7 +359,8 @@ TEST_F(HostsJob, ThreadsWithCommunicatorsOfTheirOwn) {
   expect_all_clean(processes);
 }
 
-// Many more than fit into the memory at a time, each with other contents in its windows and counts.
+// Many more than fit into the memory at a time, each with other contents in its receive buffers and
+// counts.
 TEST_F(HostsJob, CommunicatorsMakeRoomForLaterOnes) {
   setenv("UNISONO_SHARED_LIMIT", "160M", 1);
   auto processes = start_job(hosts_, [](const HostRank& self) {

@@ -66,10 +66,10 @@ std::set<int> peers_of(int rank, int ranks) {
 }
 
 struct State {
-  std::int64_t peers = 0;                 // of the rank of these three that has most
-  std::int64_t made = 0;                  // bytes of its endpoint, new
-  std::int64_t used = 0;                  // that it gets more by dealing with all of them
-  std::int64_t control = 0, windows = 0;  // of a communicator, in the host's shared memory
+  std::int64_t peers = 0;                         // of the rank of these three that has most
+  std::int64_t made = 0;                          // bytes of its endpoint, new
+  std::int64_t used = 0;                          // that it gets more by dealing with all of them
+  std::int64_t control = 0, receive_buffers = 0;  // of a communicator, in the host's shared memory
 };
 
 State measure(int ranks) {
@@ -98,21 +98,21 @@ State measure(int ranks) {
   state.used = allocated - before - state.made;
   const comm::SegmentLayout layout =
       comm::plan_segment(ranks, base::Settings(), comm::Links::datagrams);
-  state.control = layout.lane_windows[plan::SizeClass::small];
-  state.windows = layout.windows[plan::SizeClass::small].rank_stride();
+  state.control = layout.queue_buffers[plan::SizeClass::small];
+  state.receive_buffers = layout.receive_buffers[plan::SizeClass::small].rank_stride();
   return state;
 }
 
 TEST(StateOfARank, LinksGrowWithTheLogarithmOfTheRanks) {
   std::printf(
-      "ranks  peers  endpoint, new   and its links   communicator: control, small windows\n");
+      "ranks  peers  endpoint, new   and its links   communicator: control, small buffers\n");
   const State least = measure(2);
   for (int ranks = 2; ranks <= 1024; ranks *= 2) {
     const State state = measure(ranks);
     std::printf("%5d %6lld %12lld B %13lld B %14lld KiB %10lld KiB\n", ranks,
                 static_cast<long long>(state.peers), static_cast<long long>(state.made),
                 static_cast<long long>(state.used), static_cast<long long>(state.control / 1024),
-                static_cast<long long>(state.windows / 1024));
+                static_cast<long long>(state.receive_buffers / 1024));
     const int log2 = std::bit_width(static_cast<unsigned>(ranks)) - 1;
     EXPECT_LE(state.peers, 4 * log2);
     constexpr std::int64_t kLinkBytes = 6 * 1024;

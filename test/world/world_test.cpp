@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The real communicators and engines over the virtual network, or shared memory, under a seeded
-// scheduler: random collectives, several under way at once, ranks that run ahead, few channels, and
-// sequence numbers near the wrap. A failure prints its seed; `--seed N` runs that one alone, and
+// scheduler: random collectives, several under way at once, ranks that run ahead, few slot indexes,
+// and sequence numbers near the wrap. A failure prints its seed; `--seed N` runs that one alone,
+// and
 // `--seeds N` (label slow) runs many.
 #include <gtest/gtest.h>
 

@@ -65,10 +65,10 @@ class Handle {
  public:
   explicit Handle(comm::Communicator& communicator) {
     auto comm = std::make_unique<api::Comm>();
-    comm->group.reset(&communicator);
+    comm->communicator.reset(&communicator);
     handle_ = api::comms().insert(std::move(comm));
   }
-  ~Handle() { std::ignore = api::comms().remove(handle_)->group.release(); }
+  ~Handle() { std::ignore = api::comms().remove(handle_)->communicator.release(); }
   Handle(const Handle&) = delete;
   Handle& operator=(const Handle&) = delete;
 

@@ -192,8 +192,8 @@ std::string text_of(const Explanation& explanation, const plan::Call& call, cons
                     const model::Machine& machine) {
   std::string out =
       fmt::format("{}{} on {} ranks, {}:\n",
-                  plan::describe_call(plan::record_number(call.collective, call.purpose),
-                                      call.count, call.type, call.op, call.root),
+                  plan::describe_call(plan::call_code(call.collective, call.purpose), call.count,
+                                      call.type, call.op, call.root),
                   call.ordered ? " in the order of ranks" : "", place.ranks, describe_place(place));
   out += fmt::format("  {:<30} {:>6} {:>14}{} {:>14} {:>14}\n", "algorithm", "steps", "bytes",
                      place.hosts.given() ? fmt::format(" {:>8} {:>8}", "of hosts", "messages") : "",
@@ -408,11 +408,11 @@ void add_explain(CLI::App& app, int& exit_status) {
   command->add_option("-o,--op", options->op, "Operator of a reduction")->capture_default_str();
   command->add_option("--root", options->root, "Root")->capture_default_str();
   command->add_flag("--ordered", options->ordered, "For an operator that does not commute");
-  auto* crowded = command->add_flag("--oversubscribed", options->oversubscribed,
-                                    "As if there were fewer cores than ranks");
+  auto* oversubscribed = command->add_flag("--oversubscribed", options->oversubscribed,
+                                           "As if there were fewer cores than ranks");
   command->add_option("--cores", options->cores, "As if there were so many cores [the usable ones]")
       ->check(CLI::Range(1, 1 << 20))
-      ->excludes(crowded);
+      ->excludes(oversubscribed);
   auto* hosts = command->add_option(
       "--hosts", options->hosts,
       "As if the ranks were on several hosts: 4x2 is four hosts of two, 3,1,2 hosts of so many. "

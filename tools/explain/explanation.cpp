@@ -53,13 +53,13 @@ base::Result<plan::PlanContext> make_context(const RanksPlace& place,
   context.multicast = one_memory ? has.multicast : place.multicast && place.hosts.are_alone();
   context.nic_multicasts = place.multicast;
   context.streams = layout.streams;
-  context.shared_windows = one_memory && has.shared_windows;
+  context.shared_receive_buffers = one_memory && has.shared_receive_buffers;
   context.engine = settings.engine();
   context.pull = one_memory && settings.toggle(base::Setting::single_copy) != base::Toggle::off;
   context.single_copy_from = settings.bytes(base::Setting::single_copy_from);
   context.reproducible = settings.reproducible();
   context.check = settings.toggle(base::Setting::check);
-  context.windows = layout.windows;
+  context.receive_buffers = layout.receive_buffers;
   context.machine = &machine;
   UNISONO_ASSIGN(context.overrides, select::overrides_of(settings));
   return context;

@@ -80,7 +80,7 @@ std::vector<NamedCapability> capability_list(const transport::Capabilities& has)
            "puts between two ranks arrive in the order in which they were made"},
           {"multicast", yes_no(has.multicast),
            "a message to many is stored once, in the sender's memory"},
-          {"shared windows", yes_no(has.shared_windows),
+          {"shared receive buffers", yes_no(has.shared_receive_buffers),
            "each rank can write to all ranks' receive buffers, so a rank that waits helps others"},
           {"direct", yes_no(has.direct), "a put is a store, without a call of the transport"},
           {"registration", yes_no(has.registration),

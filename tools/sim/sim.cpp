@@ -258,7 +258,7 @@ base::Result<Report> simulate(const SimOptions& options, const Case& which,
 struct Ends {
   double first_us = 0, mean_us = 0, last_us = 0;
 };
-Ends ends_of(const sim::Outcome& outcome) {
+Ends ends_of(const sim::SimulationResult& outcome) {
   const double last = sim::to_ns(outcome.finish) / 1e3;
   if (outcome.by_rank.empty()) return {last, last, last};
   const double sum = std::accumulate(outcome.by_rank.begin(), outcome.by_rank.end(), 0.0);

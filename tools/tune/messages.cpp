@@ -111,7 +111,7 @@ model::Value measured(const model::Estimate& estimate, const std::string& where)
 
 }  // namespace
 
-std::span<const MessageProbe> message_probes(bool crowded) {
+std::span<const MessageProbe> message_probes(bool oversubscribed) {
   // Each chain has a length of its own, by which kProbedAlgorithms knows it.
   static const std::array<MessageProbe, 9> kProbes = {{
       {Collective::scatter, "linear", 8},   // one sends to several
@@ -125,7 +125,7 @@ std::span<const MessageProbe> message_probes(bool crowded) {
       {Collective::broadcast, "chain(64)", 544},
   }};
   constexpr std::size_t kWithoutChains = 5;
-  return std::span(kProbes).first(crowded ? kWithoutChains : kProbes.size());
+  return std::span(kProbes).first(oversubscribed ? kWithoutChains : kProbes.size());
 }
 
 base::Result<MessageCosts> fit_messages(const model::Machine& machine, model::Engine engine,

@@ -22,7 +22,7 @@ struct MessageProbe {
   std::int64_t bytes = 8;  // of the vector, or of a block; a multiple of 8
 };
 // The probes for more ranks than cores leave out chains, whose times hang on the scheduler.
-std::span<const MessageProbe> message_probes(bool crowded);
+std::span<const MessageProbe> message_probes(bool oversubscribed);
 
 struct MessageTime {
   MessageProbe probe;

@@ -31,7 +31,7 @@ using model::Value;
 constexpr std::array<std::int64_t, 5> kCached = {8, 512, 4096, 16384, 65536};
 constexpr std::array<std::int64_t, 3> kLong = {262144, 524288, 1048576};
 // More ranks than cores are measured up to so many, beside twice the cores.
-constexpr int kMostCrowded = 16;
+constexpr int kMostOversubscribed = 16;
 constexpr std::array kDatagramSizes = {8, 256, 768, 1400};
 
 Value measured(double number, double plus_minus, std::string where, Unit unit = Unit::ns) {
@@ -305,17 +305,17 @@ class Tuner {
 
   // The calls of each engine: with a core for each rank, and with more ranks than cores.
   base::Status measure_messages() {
-    std::vector<int> alone, crowded = {2 * cores_};
+    std::vector<int> alone, oversubscribed = {2 * cores_};
     for (int ranks = 2; ranks <= std::min(cores_, 4); ++ranks) alone.push_back(ranks);
-    if (4 * cores_ <= kMostCrowded) crowded.push_back(4 * cores_);
+    if (4 * cores_ <= kMostOversubscribed) oversubscribed.push_back(4 * cores_);
     if (alone.empty()) tuning_.left_out.push_back("messages of ranks with a core each: one core");
     model::Machine with_costs = tuning_.machine;
     if (!alone.empty()) {
       UNISONO_TRY(measure_messages_of(model::Engine::inline_, alone, with_costs));
     }
-    UNISONO_TRY(measure_messages_of(model::Engine::helping, crowded, with_costs));
+    UNISONO_TRY(measure_messages_of(model::Engine::helping, oversubscribed, with_costs));
     tuning_.machine = std::move(with_costs);
-    return measure_turn(crowded.back());
+    return measure_turn(oversubscribed.back());
   }
 
   base::Status measure_messages_of(model::Engine engine, const std::vector<int>& numbers,
@@ -370,8 +370,9 @@ class Tuner {
                  .type = arith::Type::float64,
                  .staged_multicast = true,
                  .cores = std::max(cores_, shares_cores ? 1 : ranks)},
-        .window_bytes =
-            comm::plan_segment(ranks, base::Settings()).windows[plan::SizeClass::bulk].data_bytes};
+        .receive_buffer_bytes = comm::plan_segment(ranks, base::Settings())
+                                    .receive_buffers[plan::SizeClass::bulk]
+                                    .data_bytes};
     if (schedule::is_reduction(collective)) pricing.work.op = arith::Operator::sum;
     UNISONO_ASSIGN(const model::Price price, select::price_of(row, {}, shape, pricing));
     tuning_.comparisons.push_back({what, one->ns, one->plus_minus, price.ns});

@@ -265,7 +265,7 @@ std::unique_ptr<Communicator> init_with(int rank, int size, const nb::callable& 
                                         double timeout) {
   joined = true;
   Exchange exchange{allgather, size, {}};
-  const unisono_exchange_t door{&Exchange::call, &exchange};
+  const unisono_exchange_t callbacks{&Exchange::call, &exchange};
   unisono_init_options_t options{};
   options.size = sizeof options;
   options.timeout_ms = static_cast<std::int64_t>(std::ceil(timeout * 1000));
@@ -273,7 +273,7 @@ std::unique_ptr<Communicator> init_with(int rank, int size, const nb::callable& 
   int code = UNISONO_OK;
   {
     const nb::gil_scoped_release release;
-    code = unisono_init_with(rank, size, &door, &options, &world);
+    code = unisono_init_with(rank, size, &callbacks, &options, &world);
   }
   if (exchange.error.is_valid()) raise(exchange.error);
   check(code);

@@ -17,12 +17,12 @@ namespace halving {
 struct Dimension {
   int partner = -1;
   bool upper = false;
-  pattern::Piece kept, given;  // the halves of the common piece
-  OpId sent = Builder::kNone;  // the send of the given half
+  pattern::HalvingRange kept, given;  // the halves of the common piece
+  OpId sent = Builder::kNone;         // the send of the given half
 };
 inline constexpr int kMaxDimensions = 31;
 
-inline Range part(const Range& range, const pattern::Piece& piece) {
+inline Range part(const Range& range, const pattern::HalvingRange& piece) {
   Range result = range;
   result.offset = piece.offset;
   result.count = piece.count;
@@ -44,11 +44,11 @@ Schedule build(const Shape& shape, const Cube& cube, int rank) {
   }
   // Slots: a dimension's halving, then a dimension's doubling, then the folded rank's.
   Dimension dimensions[kMaxDimensions];
-  pattern::Piece piece{0, shape.count};
+  pattern::HalvingRange piece{0, shape.count};
   for (int d = 0; d < steps; ++d) {
     const bool upper = cube.is_upper(rank, d);
-    const pattern::Piece low = piece.lower_half();
-    const pattern::Piece high = piece.upper_half();
+    const pattern::HalvingRange low = piece.lower_half();
+    const pattern::HalvingRange high = piece.upper_half();
     dimensions[d] = {cube.partner(rank, d), upper, upper ? high : low, upper ? low : high};
     piece = dimensions[d].kept;
     b.slot(dimensions[d].partner, piece.count);

@@ -30,7 +30,7 @@ struct Half {
   pattern::Blocks blocks;
   SlotId first_slot;
 
-  Half(const pattern::BinaryNode& at, const pattern::Piece& piece, int wanted, SlotId first)
+  Half(const pattern::BinaryNode& at, const pattern::HalvingRange& piece, int wanted, SlotId first)
       : node(at),
         offset(piece.offset),
         segments(pattern::segments_of(piece.count, wanted)),
@@ -56,7 +56,7 @@ struct Half {
 Schedule double_tree(const Shape& shape, const Parameters& parameters, int rank) {
   if (shape.ranks == 1) return Builder(shape, rank, 0).take();
   const pattern::DoubleTree trees(shape.ranks, shape.root);
-  const pattern::Piece vector{0, shape.count};
+  const pattern::HalvingRange vector{0, shape.count};
   const int wanted = parameters.values[0];
   const Half first(trees.node(0, rank), vector.lower_half(), wanted, 0);
   const Half second(trees.node(1, rank), vector.upper_half(), wanted, first.segments);

@@ -32,7 +32,7 @@ struct Scatter {
   int subtree(int place) const {
     return place == 0 ? ranks : std::min(place & -place, ranks - place);
   }
-  pattern::Piece piece(int first, int count) const {
+  pattern::HalvingRange piece(int first, int count) const {
     const std::int64_t offset = blocks.offset(first);
     return {offset, blocks.offset(first + count) - offset};
   }
@@ -53,13 +53,13 @@ Schedule scatter_allgather(const Shape& shape, const Parameters&, int rank) {
 
   // The part scattered to this rank; at the root, its input. Slots: that part, then a block for
   // each step of the ring.
-  const pattern::Piece mine = scatter.piece(at, scatter.subtree(at));
+  const pattern::HalvingRange mine = scatter.piece(at, scatter.subtree(at));
   Value held{schedule::input(0, shape.count)};
   if (at > 0) {
     const SlotId slot = b.slot(node.parent, mine.count);
     held = {b.of(slot), b.wait(slot)};
   }
-  const auto part_of_held = [&](const pattern::Piece& piece) {
+  const auto part_of_held = [&](const pattern::HalvingRange& piece) {
     Range range = held.range;
     range.offset += piece.offset - mine.offset;
     range.count = piece.count;
@@ -70,12 +70,12 @@ Schedule scatter_allgather(const Shape& shape, const Parameters&, int rank) {
     const int place = pattern::ring_shift(ranks, to, -shape.root);
     b.send(to, 0, part_of_held(scatter.piece(place, scatter.subtree(place))).range, {held.ready});
   }
-  const auto copy_out = [&](const pattern::Piece& piece, const Value& value) {
+  const auto copy_out = [&](const pattern::HalvingRange& piece, const Value& value) {
     if (at > 0) b.copy(schedule::output(piece.offset, piece.count), value.range, {value.ready});
   };
 
   const int sent = at + 1 < ranks ? scatter.from_ring(at + 1) : 0;
-  pattern::Piece last = mine;  // the block that came last and is not copied yet
+  pattern::HalvingRange last = mine;  // the block that came last and is not copied yet
   Value block = held;
   for (int step = 1; step < ranks; ++step) {
     // In step s a rank sends the block of the rank s - 1 before it, which has arrived by now.

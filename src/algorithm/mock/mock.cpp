@@ -128,8 +128,8 @@ SlotId Mock::first_slot(std::size_t part, int rank) const {
   return part == first_ ? 0 : slots_of(rank);
 }
 
-std::vector<OpId> Mock::append(std::size_t part, const two_level::Seat& seat) {
-  return two_level::embed(b_, own_[part], seat,
+std::vector<OpId> Mock::append(std::size_t part, const two_level::InnerBuffers& buffers) {
+  return two_level::embed(b_, own_[part], buffers,
                           {.rank = [](int rank) { return rank; },
                            .first_slot = [&](int rank) { return first_slot(part, rank); },
                            .has_slots = true});

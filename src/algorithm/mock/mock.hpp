@@ -29,7 +29,7 @@ class Mock {
   // The shape of a part.
   const Shape& shape(std::size_t part) const { return shapes_[part]; }
   // Appends a part; returns its last ops.
-  std::vector<OpId> append(std::size_t part, const two_level::Seat& seat);
+  std::vector<OpId> append(std::size_t part, const two_level::InnerBuffers& buffers);
   Schedule take() && { return std::move(b_).take(); }
 
  private:

@@ -21,7 +21,7 @@ namespace unisono::algorithm::mock {
 
 namespace {
 
-using two_level::Seat;
+using two_level::InnerBuffers;
 
 constexpr std::string_view kReduces[] = {"fnomial", "serial",       "fnomial-split", "binary",
                                          "chain",   "rabenseifner", "circulant",     "bine"};

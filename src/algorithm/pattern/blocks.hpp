@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Blocks: n elements cut into P consecutive blocks whose lengths differ by at most one: the first
-// n mod P of them are one longer. Some are empty when n < P. Piece: a run of elements that can be
-// halved, the lower half the longer one. Segments: blocks that follow one another through a chain
-// or a tree. Pure values; any thread.
+// n mod P of them are one longer. Some are empty when n < P. HalvingRange: a run of elements that
+// can be halved, the lower half the longer one. Segments: blocks that follow one another through a
+// chain or a tree. Pure values; any thread.
 #pragma once
 
 #include <algorithm>
@@ -31,11 +31,11 @@ inline int segments_of(std::int64_t elements, int wanted) {
   return static_cast<int>(std::clamp<std::int64_t>(elements, 1, wanted));
 }
 
-struct Piece {
+struct HalvingRange {
   std::int64_t offset = 0, count = 0;
 
-  Piece lower_half() const { return {offset, count - count / 2}; }
-  Piece upper_half() const { return {offset + count - count / 2, count / 2}; }
+  HalvingRange lower_half() const { return {offset, count - count / 2}; }
+  HalvingRange upper_half() const { return {offset + count - count / 2, count / 2}; }
 };
 
 }  // namespace unisono::algorithm::pattern

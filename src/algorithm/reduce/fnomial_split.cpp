@@ -85,7 +85,7 @@ class Split {
   void join(Builder& b, const Sums& output, OpId ready) const {
     for (int group = 0; group < 1 << splits_; ++group) {
       if (leader(0, group) == root_) continue;
-      const pattern::Piece piece = halving_.piece(group, splits_);
+      const pattern::HalvingRange piece = halving_.piece(group, splits_);
       const SlotId slot = b.slot(real_leader(0, group), piece.count);
       const OpId arrived = b.wait(slot);
       b.copy(output.at(piece), b.of(slot), {arrived, ready});

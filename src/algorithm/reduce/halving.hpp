@@ -20,7 +20,7 @@ struct Sums {
   Range memory;
   std::int64_t origin = 0;
 
-  Range at(const pattern::Piece& piece) const {
+  Range at(const pattern::HalvingRange& piece) const {
     Range range = memory;
     range.offset += piece.offset - origin;
     range.count = piece.count;
@@ -38,8 +38,8 @@ class Halving {
   int real(int rank) const { return pattern::ring_shift(shape_.ranks, rank, shift_); }
 
   // The piece that a position holds after the first `steps` dimensions.
-  pattern::Piece piece(int position, int steps) const {
-    pattern::Piece piece{0, shape_.count};
+  pattern::HalvingRange piece(int position, int steps) const {
+    pattern::HalvingRange piece{0, shape_.count};
     for (int d = 0; d < steps; ++d) {
       piece = (position >> d & 1) != 0 ? piece.upper_half() : piece.lower_half();
     }
@@ -60,7 +60,7 @@ class Halving {
 
   // At the leader of `position`: where it may combine, unless it is the output.
   Sums scratch_sums(Builder& b, int position) const {
-    const pattern::Piece kept = piece(position, 1);
+    const pattern::HalvingRange kept = piece(position, 1);
     return {b.scratch(kept.count), kept.offset};
   }
 
@@ -104,7 +104,7 @@ class Halving {
   Value first_dimension(Builder& b, int position, const Sums& sums) const {
     const int rank = paired_.leader(position);
     const Group met = group(position);
-    const pattern::Piece kept = piece(position, 1);
+    const pattern::HalvingRange kept = piece(position, 1);
     for (int source = met.first; source < met.first + met.count; ++source) {
       if (source != rank) b.slot(real(source), kept.count);
     }

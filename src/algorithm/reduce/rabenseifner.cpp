@@ -45,7 +45,7 @@ Schedule rabenseifner(const Shape& shape, const Parameters&, int rank) {
              sums.at(halving.piece(position, d + 1)), {sum.ready});
       break;
     }
-    const pattern::Piece piece = halving.piece(partner, d + 1);
+    const pattern::HalvingRange piece = halving.piece(partner, d + 1);
     const SlotId slot = b.slot(paired.leader(partner), piece.count);
     const OpId arrived = b.wait(slot);
     sum.ready = b.copy(sums.at(piece), b.of(slot), {arrived, sum.ready});

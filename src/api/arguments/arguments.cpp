@@ -20,8 +20,8 @@ using schedule::Collective;
 
 class Checker {
  public:
-  Checker(const Arguments& arguments, comm::Communicator& group)
-      : arguments_(arguments), group_(group) {}
+  Checker(const Arguments& arguments, comm::Communicator& communicator)
+      : arguments_(arguments), communicator_(communicator) {}
 
   // Fills `checked`; gives what is wrong.
   std::optional<Error> check(Checked& checked) {
@@ -49,7 +49,7 @@ class Checker {
 
   void fill_shape() {
     shape_ = {.collective = arguments_.collective,
-              .ranks = group_.size(),
+              .ranks = communicator_.size(),
               .root = arguments_.root,
               .count = blocks_.blocks.given() ? 0 : arguments_.count,
               .blocks = blocks_.blocks};
@@ -74,7 +74,7 @@ class Checker {
     const CountScope scope = arguments_.blocks->scope;
     call.purpose = scope == CountScope::of_own_typed ? plan::Purpose::user_typed_blocks
                                                      : plan::Purpose::user_blocks;
-    call.count = blocks_.blocks.are_pairs() ? blocks_.blocks.sent_total(group_.rank())
+    call.count = blocks_.blocks.are_pairs() ? blocks_.blocks.sent_total(communicator_.rank())
                                             : blocks_.blocks.total();
     call.blocks = blocks_.blocks;
     call.input_places = blocks_.input.places;
@@ -97,7 +97,8 @@ class Checker {
   std::optional<Error> check_count() const {
     const std::int64_t count = arguments_.count;
     if (count < 0) return wrong(Code::argument, "count is {}; it must be 0 or more", count);
-    const std::int64_t blocks = schedule::has_blocks(arguments_.collective) ? group_.size() : 1;
+    const std::int64_t blocks =
+        schedule::has_blocks(arguments_.collective) ? communicator_.size() : 1;
     if (count > kMostBytes / type_.bytes / blocks) {
       return wrong(Code::argument, "count {} of {} byte elements overflows (limit {} bytes)", count,
                    type_.bytes, kMostBytes);
@@ -108,7 +109,7 @@ class Checker {
   std::optional<Error> check_arrays() {
     const auto check =
         arguments_.blocks->scope == CountScope::of_all ? check_blocks : check_own_blocks;
-    auto blocks = check(arguments_, group_.rank(), group_.size(), type_.bytes);
+    auto blocks = check(arguments_, communicator_.rank(), communicator_.size(), type_.bytes);
     if (!blocks) return wrong(blocks.error().code, "{}", blocks.error().message);
     blocks_ = std::move(blocks).value();
     return std::nullopt;
@@ -116,9 +117,9 @@ class Checker {
 
   std::optional<Error> check_root() const {
     if (!schedule::is_rooted(arguments_.collective)) return std::nullopt;
-    if (arguments_.root >= 0 && arguments_.root < group_.size()) return std::nullopt;
+    if (arguments_.root >= 0 && arguments_.root < communicator_.size()) return std::nullopt;
     return wrong(Code::argument, "root is {}; it must be a rank in 0 .. {}", arguments_.root,
-                 group_.size() - 1);
+                 communicator_.size() - 1);
   }
 
   std::optional<Error> check_operator() {
@@ -143,14 +144,14 @@ class Checker {
   }
 
   std::optional<Error> check_memory(Checked& checked) const {
-    auto rule = check_buffers({arguments_, shape_, blocks_, type_, group_.rank()});
+    auto rule = check_buffers({arguments_, shape_, blocks_, type_, communicator_.rank()});
     if (!rule) return wrong(rule.error().code, "{}", rule.error().message);
     checked.rule = *rule;
     return std::nullopt;
   }
 
   const Arguments& arguments_;
-  comm::Communicator& group_;
+  comm::Communicator& communicator_;
   TypeEntry type_;
   OperatorEntry operator_;
   CheckedBlocks blocks_;
@@ -161,7 +162,7 @@ class Checker {
 
 base::Result<Checked> check(const Arguments& arguments, Comm& comm) {
   Checked checked;
-  if (auto error = Checker(arguments, *comm.group).check(checked)) [[unlikely]]
+  if (auto error = Checker(arguments, *comm.communicator).check(checked)) [[unlikely]]
     return *error;
   return checked;
 }

@@ -30,7 +30,7 @@ Agreement::Agreement(const Members& members, Options options)
       electorate_(members, std::move(options.has_ended)),
       table_(options.table, members.size(), options.payload_bytes),
       messages_(members, table_),
-      offer_(std::move(options.offer)),
+      make_payload_(std::move(options.make_payload)),
       promised_(members.job_ranks().size()),
       accepted_(members.job_ranks().size()) {}
 
@@ -146,7 +146,7 @@ std::vector<std::byte> Agreement::own_proposal() const {
     proposal.push_back(std::byte{is_in});
     if (is_in) members.push_back(m);
   }
-  const std::vector<std::byte> payload = offer_(members);
+  const std::vector<std::byte> payload = make_payload_(members);
   proposal.insert(proposal.end(), payload.begin(), payload.end());
   return proposal;
 }
@@ -173,7 +173,7 @@ Error Agreement::give_up(Error why) const {
 // excluded.
 Agreement::Decision Agreement::adopt(int ballot) {
   const std::span<std::byte> text = table_.proposal_text(ballot - 1);
-  if (!std::exchange(has_told_decision_, true)) {
+  if (!std::exchange(has_sent_decision_, true)) {
     for (int m = 0; m < members_.size(); ++m) members_.job().losses().abandon(members_.job_rank(m));
     messages_.tell_all_and_silent(
         {table_.words(own()).chosen, static_cast<std::uint64_t>(ballot), text}, text);

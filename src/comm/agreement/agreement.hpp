@@ -33,7 +33,7 @@ class Agreement {
     // Whether a member lives and will never join; a member that has ended stays so.
     std::function<bool(int member)> has_ended;
     // The payload for a list; called at most once, by the member that proposes it.
-    std::function<std::vector<std::byte>(const std::vector<int>& members)> offer;
+    std::function<std::vector<std::byte>(const std::vector<int>& members)> make_payload;
   };
   // The same on every rank that gets one.
   struct Decision {
@@ -76,9 +76,9 @@ class Agreement {
   Electorate electorate_;
   AgreementTable table_;
   AgreementMessages messages_;
-  std::function<std::vector<std::byte>(const std::vector<int>& members)> offer_;
+  std::function<std::vector<std::byte>(const std::vector<int>& members)> make_payload_;
   Phase phase_ = Phase::joining;
-  bool has_told_decision_ = false;
+  bool has_sent_decision_ = false;
   std::vector<bool> promised_, accepted_;  // by proposer: whether it was answered
 };
 

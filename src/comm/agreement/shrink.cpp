@@ -30,7 +30,7 @@ Shrink::Shrink(const Members& members, const Segment& segment, const Ends& ends)
                         const auto end = ends_.of(member);
                         return end && !end->has_shrunk;
                       },
-                  .offer = [this](const std::vector<int>& m) { return offer_segment(m); }}) {}
+                  .make_payload = [this](const std::vector<int>& m) { return make_grant(m); }}) {}
 
 Status Shrink::join() {
   const Status joined = agreement_.join();
@@ -41,7 +41,7 @@ Status Shrink::join() {
                 "no member can go on, as this rank cannot take part: " + joined.error().message});
 }
 
-std::vector<std::byte> Shrink::offer_segment(const std::vector<int>& members) {
+std::vector<std::byte> Shrink::make_grant(const std::vector<int>& members) {
   Grant grant;
   const auto reserved = Segment::reserve(members_.job(), members_.job_ranks_of(members),
                                          &reservations_.own(), Reservations::kOfShrink);

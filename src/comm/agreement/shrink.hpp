@@ -51,7 +51,7 @@ class Shrink {
 
  private:
   base::Error error(const base::Error& why) const;
-  std::vector<std::byte> offer_segment(const std::vector<int>& members);
+  std::vector<std::byte> make_grant(const std::vector<int>& members);
   base::Error refused(int by);
   base::Error excluded();
   base::Status take(Agreement::Decision decision);

@@ -16,19 +16,19 @@ FailureState::FailureState(const Members& members, const Segment& segment, Opera
     : members_(members),
       record_(segment.header().failure),
       queue_(queue),
-      news_(members, segment.failure_place()) {}
+      updates_(members, segment.failure_place()) {}
 
 void FailureState::fail_all(Code code, const std::string& message, std::uint64_t index, int rank) {
   const job::Failure failure{index, {code, message}, index, rank};
-  const bool is_news = job::report_failure(record_, failure);
-  if (is_news) members_.job().events().raise();
-  if (is_news && !members_.on_one_host()) news_.pass_on(failure);
+  const bool is_new = job::report_failure(record_, failure);
+  if (is_new) members_.job().events().raise();
+  if (is_new && !members_.on_one_host()) updates_.pass_on(failure);
   // The record may hold another rank's failure of a later operation. A leaf of a reduce has gone on
   // long before its root finds that a member is lost.
   const auto told = job::read_failure(record_);
   const job::Failure& known = told && told->cause <= index ? *told : failure;
   if (failure_ && known.index >= failure_->index) return;
-  if (!is_news && !members_.on_one_host()) news_.pass_on(known);
+  if (!is_new && !members_.on_one_host()) updates_.pass_on(known);
   fail_pending(known);
 }
 
@@ -41,15 +41,15 @@ Error FailureState::refuse(Code code, const std::string& what) {
                          members_.name(members_.rank()), what),
              queue_.next_index(), members_.rank());
     if (failure_) failure_->error = {code, what};  // returned by later calls of this rank
-    is_told_ = true;
+    failure_reported_ = true;
   }
   return {code, fmt::format("rank {}: {}", members_.rank(), what)};
 }
 
 void FailureState::adopt() {
-  const auto failure = news_.earliest();
+  const auto failure = updates_.earliest();
   if (!failure || (failure_ && failure->index >= failure_->index)) return;
-  if (!members_.on_one_host()) news_.pass_on(*failure);
+  if (!members_.on_one_host()) updates_.pass_on(*failure);
   fail_pending(*failure);
 }
 
@@ -80,12 +80,12 @@ void FailureState::fail_without(int rank, const std::string& what, std::uint64_t
 }
 
 Error FailureState::tell() {
-  is_told_ = true;
+  failure_reported_ = true;
   return {failure_->error.code,
           fmt::format("rank {}: {}", members_.rank(), failure_->error.message)};
 }
 
-bool FailureState::is_being_told() const {
+bool FailureState::is_being_reported() const {
   const auto lives = [this](int job_rank) {
     const job::RankState state = members_.job().ranks().state(job_rank);
     return state == job::RankState::present || state == job::RankState::left;

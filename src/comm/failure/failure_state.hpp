@@ -9,7 +9,7 @@
 #include <string>
 
 #include "base/result.hpp"
-#include "comm/failure/failure_news.hpp"
+#include "comm/failure/failure_updates.hpp"
 #include "comm/members.hpp"
 #include "comm/operations/operation_queue.hpp"
 #include "job/failure_record.hpp"
@@ -39,7 +39,7 @@ class FailureState {
   // have started them, and would wait.
   bool starts_no_more() const { return has_failed_by(queue_.next_index()); }
   // Whether some member has reported one.
-  bool is_known() const { return news_.earliest().has_value(); }
+  bool is_known() const { return updates_.earliest().has_value(); }
 
   // Ends the communicator for all, from operation `index` on, and tells why. `rank` is the member
   // that is the cause; -1: not a single one, or unknown.
@@ -60,17 +60,17 @@ class FailureState {
 
   // The error for the caller; from then on it counts as reported.
   base::Error tell();
-  void count_as_told() { is_told_ = true; }
-  bool is_told() const { return is_told_; }
+  void count_as_reported() { failure_reported_ = true; }
+  bool is_reported() const { return failure_reported_; }
 
   // Whether a rank is just writing why it fails, so that a member which has left may have left
   // because of that.
-  bool is_being_told() const;
+  bool is_being_reported() const;
   // Whether member `rank` of another host may have left because of a failure whose update is still
   // under way. True for some time from the first question on.
   bool may_have_known(int rank);
 
-  FailureNews& news() { return news_; }
+  FailureUpdates& updates() { return updates_; }
 
  private:
   void fail_pending(const job::Failure& failure);
@@ -78,11 +78,11 @@ class FailureState {
   const Members& members_;
   job::FailureRecord& record_;
   OperationQueue& queue_;
-  FailureNews news_;
+  FailureUpdates updates_;
   std::optional<job::Failure> failure_;
   Interrupt interrupt_;
   int count_ = 0;
-  bool is_told_ = false;
+  bool failure_reported_ = false;
   std::int64_t left_since_ns_ = 0;  // since when a member that lacks its part has left; 0: none
 };
 

@@ -26,8 +26,8 @@ using namespace engine::nic_patience;
 constexpr int kFirstLooks = 100;
 constexpr int kLooks = 20;
 // After its turns it polls with short sleeps, which get longer, and then sleeps until it is woken.
-constexpr std::int64_t kFirstNapNs = 20 * base::kMicrosecond;
-constexpr std::int64_t kLongestNapNs = base::kMillisecond;
+constexpr std::int64_t kFirstPauseNs = 20 * base::kMicrosecond;
+constexpr std::int64_t kLongestPauseNs = base::kMillisecond;
 
 bool has_come(engine::NicGroup& group, engine::NicFlight* flight) {
   if (flight == nullptr) return false;
@@ -89,7 +89,7 @@ Outcome NicEngine::step(Operation& operation) {
   const bool is_first = &operation == current();
   const int patient = std::exchange(own.has_looked, true) ? kLooks : kFirstLooks;
   const int looks = is_first ? patient : 1;
-  const bool took_turns = patient == kLooks && own.nap_ns == 0;
+  const bool took_turns = patient == kLooks && own.pause_ns == 0;
   for (int i = 0; i < looks; ++i) {
     const auto done = path_->group->poll(*own.flight);
     if (!done) return fail(operation, done.error());
@@ -219,30 +219,30 @@ engine::SleepTarget NicEngine::prepare_sleep(Operation& operation, std::int64_t 
     own.is_armed = true;
     return {.limit_ns = own.flight->arm() ? limit_ns : 0};
   }
-  std::int64_t& nap_ns = own.nap_ns;
+  std::int64_t& pause_ns = own.pause_ns;
   const bool at_once = sleeps_at_once(now_ns);
-  if (nap_ns == 0) nap_ns = at_once ? kFirstSleep : kFirstNapNs;
-  if (nap_ns < kLongestNapNs || !path_->group->is_woken() || own.flight == nullptr) {
-    nap_ns = std::min(nap_ns, kLongestNapNs);
-    return {.limit_ns = std::min(limit_ns, nap_ns)};
+  if (pause_ns == 0) pause_ns = at_once ? kFirstSleep : kFirstPauseNs;
+  if (pause_ns < kLongestPauseNs || !path_->group->is_woken() || own.flight == nullptr) {
+    pause_ns = std::min(pause_ns, kLongestPauseNs);
+    return {.limit_ns = std::min(limit_ns, pause_ns)};
   }
   const bool may_ask =
       members_.job().cores().wait_policy().short_slices != wait::ShortSlices::never;
   if (at_once && may_ask) wait::ask_for_short_slices();
-  nap_ns = std::max(nap_ns, kFirstSleep);
+  pause_ns = std::max(pause_ns, kFirstSleep);
   own.is_armed = true;
   if (!own.flight->arm()) return {.limit_ns = 0};  // the result is there
-  return {.limit_ns = std::min(limit_ns, nap_ns), .descriptor = own.flight->wake_descriptor()};
+  return {.limit_ns = std::min(limit_ns, pause_ns), .descriptor = own.flight->wake_descriptor()};
 }
 
 void NicEngine::after_sleep(Operation& operation, bool was_woken) {
-  std::int64_t& nap_ns = operation.nic.nap_ns;
+  std::int64_t& pause_ns = operation.nic.pause_ns;
   const bool was_armed = disarm(operation);
   if (&operation != current()) return;
   if (!was_armed) {
-    if (nap_ns <= kLongestNapNs) nap_ns *= 2;
+    if (pause_ns <= kLongestPauseNs) pause_ns *= 2;
   } else if (!was_woken) {
-    nap_ns = std::min(2 * nap_ns, kLongestSleep);
+    pause_ns = std::min(2 * pause_ns, kLongestSleep);
   }
 }
 
@@ -261,7 +261,7 @@ void NicEngine::examine() {
   if (now - own.examined_ns < members_.job().watch().interval_ns()) return;
   own.examined_ns = now;
   publish();
-  examine_standings(*operation);  // from the answers to the last requests
+  examine_progress(*operation);  // from the answers to the last requests
   if (failures_.has_failed_by(operation->index)) return;
   for (NicPath::Neighbour& next : path_->neighbours) {
     if (path_->may_wait_for(next)) peers_.ask(next);
@@ -276,9 +276,9 @@ void NicEngine::ask_for_failure() {
   };
   const auto count = static_cast<std::uint64_t>(std::ranges::count_if(path_->neighbours, may_know));
   if (count == 0) return;
-  std::uint64_t turn = failures_.news().asked() % count;
+  std::uint64_t turn = failures_.updates().asked() % count;
   for (const auto& next : path_->neighbours) {
-    if (may_know(next) && turn-- == 0) return failures_.news().ask(next.rank);
+    if (may_know(next) && turn-- == 0) return failures_.updates().ask(next.rank);
   }
 }
 
@@ -316,7 +316,7 @@ bool NicEngine::examine_members() {
     // failure was overtaken by the one about its end. A failure of a later operation is a reason,
     // too.
     failures_.adopt();
-    if (failures_.has_failed_by(operation->index) || failures_.is_being_told()) return true;
+    if (failures_.has_failed_by(operation->index) || failures_.is_being_reported()) return true;
     std::int64_t& left_since_ns = operation->nic.left_since_ns;
     if (state == job::RankState::left && left_since_ns == 0) left_since_ns = base::now_ns();
     const bool may_come = state == job::RankState::left && members_.is_remote(r) &&
@@ -357,7 +357,7 @@ bool NicEngine::is_owed_by(const NicPath::Neighbour& next, const NicProgress& ow
 
 // Ranks may be late for any time. Only the leader of a host misses packets that were sent to the
 // host; its other ranks wait for ranks of their host only.
-void NicEngine::examine_standings(Operation& operation) {
+void NicEngine::examine_progress(Operation& operation) {
   const NicProgress own = progress();
   const engine::NicFlight& flight = path_->group->oldest();
   bool owed = path_->group->leads() && flight.is_host_complete();

@@ -63,7 +63,7 @@ class NicEngine final : public engine::Engine {
   bool is_owed_by(const NicPath::Neighbour& next, const NicProgress& own,
                   const std::optional<NicProgress>& other) const;
   void await_silence();
-  void examine_standings(engine::Operation& operation);
+  void examine_progress(engine::Operation& operation);
   void ask_for_failure();
   bool may_leave() const;
 

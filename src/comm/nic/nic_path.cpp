@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "engine/lane.hpp"
+#include "engine/size_queue.hpp"
 
 namespace unisono::comm {
 namespace {

@@ -79,7 +79,7 @@ class NicSetup {
   const NicExchange& exchange_;
   job::Job& job_;
   const topology::HostMap& hosts_;
-  std::vector<nic::Capabilities> offers_;  // by host
+  std::vector<nic::Capabilities> capabilities_;  // by host
   std::unique_ptr<engine::NicGroup> group_;
   Status own_ = base::success();  // why this rank cannot take it
 };
@@ -95,7 +95,7 @@ engine::NicGroupOptions NicSetup::options() const {
   options.key = {wire::hash(job_.key(), name + " 1"), wire::hash(job_.key(), name + " 2")};
   options.multicast = htonl(kGroups | (static_cast<std::uint32_t>(hash >> 32) & kGroupMask));
   options.rank = hosts_.of(members_.rank());
-  options.address = offers_[static_cast<std::size_t>(options.rank)].address.ipv4;
+  options.address = capabilities_[static_cast<std::size_t>(options.rank)].address.ipv4;
   options.ranks = hosts_.hosts();
   options.place = hosts_.place(members_.rank());
   options.places = static_cast<int>(hosts_.members(options.rank).size());
@@ -116,7 +116,7 @@ void NicSetup::join() {
                                        "vectors on their way into the NIC path"));
     }
     UNISONO_ASSIGN(auto group, engine::NicGroup::open(how));
-    UNISONO_TRY(group->join(offers_));
+    UNISONO_TRY(group->join(capabilities_));
     group_ = std::move(group);
     return base::success();
   };
@@ -128,9 +128,9 @@ base::Result<std::unique_ptr<NicPath>> NicSetup::make() {
   for (int host = 0; host < hosts_.hosts(); ++host) {
     leaders.push_back(hosts_.members(host).front());
     const int job_host = job_.hosts().of(members_.job_rank(leaders.back()));
-    offers_.push_back(job_.nic_capabilities()[static_cast<std::size_t>(job_host)]);
+    capabilities_.push_back(job_.nic_capabilities()[static_cast<std::size_t>(job_host)]);
   }
-  if (const Status possible = nic::check_capabilities(offers_, leaders); !possible) {
+  if (const Status possible = nic::check_capabilities(capabilities_, leaders); !possible) {
     tell(possible.error().message);
     return std::unique_ptr<NicPath>();
   }
@@ -153,7 +153,7 @@ base::Result<std::unique_ptr<NicPath>> NicSetup::make() {
     auto path =
         std::make_unique<NicPath>(std::move(group_), segment_.mark(), hosts_, members_.rank());
     path->completed = 1;
-    path->preferences = offers_.front().preferences;
+    path->preferences = capabilities_.front().preferences;
     return path;
   }
   if (!own_) {

@@ -10,25 +10,25 @@ namespace unisono::comm {
 
 bool AgentLoan::lend_when(job::Agent::When when) {
   job::Agent* const agent = members_.job().agent();
-  if (is_lent_ || queue_.active().empty() || agent == nullptr) return is_lent_;
+  if (is_with_agent_ || queue_.active().empty() || agent == nullptr) return is_with_agent_;
   // A user's operator is called by the program's threads only.
   const auto calls_user = [](const Pending* pending) {
     return pending->operation.plan->op >= plan::kFirstUserNumber;
   };
   const bool is_for_waits = std::ranges::any_of(queue_.active(), calls_user);
   if (when == job::Agent::When::now && (is_for_waits || !agent->has_thread())) return false;
-  is_lent_ = true;
+  is_with_agent_ = true;
   is_for_waits_ = is_for_waits;
   if (is_for_waits) {
     agent->wait_loans().lend(*this);
   } else if (!agent->lend(*this, when)) {
     end();
   }
-  return is_lent_;
+  return is_with_agent_;
 }
 
 void AgentLoan::end() {
-  is_lent_ = false;
+  is_with_agent_ = false;
   if (!std::exchange(agent_awaits_credit_, false)) return;
   segment_.header().credit_sleepers.fetch_sub(1, std::memory_order_seq_cst);
 }

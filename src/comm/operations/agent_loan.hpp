@@ -28,11 +28,11 @@ class AgentLoan final : public job::Carried {
   // The same; false if the agent does not carry it.
   bool lend_when(job::Agent::When when);
   void take_back() {
-    if (is_lent_) [[unlikely]]
+    if (is_with_agent_) [[unlikely]]
       take_back_now();
   }
   // For a look, which does not wait: false if another thread just carries them.
-  bool try_to_take_back() { return !is_lent_ || try_to_take_back_now(); }
+  bool try_to_take_back() { return !is_with_agent_ || try_to_take_back_now(); }
 
  private:
   bool carry_on() override;
@@ -46,7 +46,7 @@ class AgentLoan final : public job::Carried {
   CallCheck& calls_;
   Watchdog& watchdog_;
   // Written while nobody else carries.
-  bool is_lent_ = false;
+  bool is_with_agent_ = false;
   bool is_for_waits_ = false;  // lent to threads that wait, not to the agent's
   bool agent_awaits_credit_ = false;
 };

@@ -35,13 +35,14 @@ OperationQueue::OperationQueue(const Members& members, Segment& segment)
                .job_memory_bytes = static_cast<std::size_t>(members.job().memory().bytes()),
                .credit_sleepers = &segment.header().credit_sleepers,
                .counters = &counts_.engine},
-      inline_({machine_, segment.lanes()}),
-      helping_({machine_, segment.lanes()}),
+      inline_({machine_, segment.size_queues()}),
+      helping_({machine_, segment.size_queues()}),
       engines_{&inline_, &helping_, nullptr},
       remote_calls_(members.job().memory().at(0), segment.offset() + segment.layout().calls,
                     members.rank(), segment.mark()),
       multicast_results_(members),
-      staging_(members.job().memory(), engine::lane_of(segment.lanes(), plan::SizeClass::small),
+      staging_(members.job().memory(),
+               engine::size_queue_of(segment.size_queues(), plan::SizeClass::small),
                segment.header().first_stranded) {}
 
 void OperationQueue::start_otherwise(engine::Operation& operation, const plan::Plan& plan,
@@ -65,7 +66,7 @@ void OperationQueue::give_back_staging(Pending& pending) {
   const Staging::Block block = std::exchange(pending.staging, {});
   if (block.offset == 0) return;
   if (pending.state == Pending::State::failed) {
-    staging_.strand(block);
+    staging_.abandon(block);
   } else if (pending.operation.plan->staging_lasts) {
     staging_.give_back_after(block, pending.operation.host.sequence());
   } else {
@@ -169,8 +170,8 @@ void OperationQueue::publish_progress() {
   for (Pending* const pending : active_) {
     if (pending->operation.engine == &inline_) inline_.cancel(pending->operation);
   }
-  for (engine::Lane& lane : segment_.lanes()) {
-    while (const auto update = lane.take_update(true)) {
+  for (engine::SizeQueue& size_queue : segment_.size_queues()) {
+    while (const auto update = size_queue.take_update(true)) {
       for (const int member : update->ranks) {
         machine_.router.put({.target = members_.job_rank(member),
                              .flag = update->word,

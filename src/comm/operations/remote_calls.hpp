@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // RemoteCalls: the calls of the other members. Every rank keeps, in its host's memory, a digest of
 // all its calls so far for each of its last calls. Members of one host compare theirs in memory: a
-// call record (lane.hpp) is missing while its call waits for room, and is written over soon. A rank
-// asks a member on another host for all of them when it has waited for that one for long: messages
-// of calls that differ may go to different slots and never meet. It also asks when it has met a
-// message of another call, which may be any rank's. The asked rank takes no part. One thread at a
-// time; the network's threads access the memory under its mutex.
+// call record (size_queue.hpp) is missing while its call waits for room, and is written over soon.
+// A rank asks a member on another host for all of them when it has waited for that one for long:
+// messages of calls that differ may go to different slots and never meet. It also asks when it has
+// met a message of another call, which may be any rank's. The asked rank takes no part. One thread
+// at a time; the network's threads access the memory under its mutex.
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "engine/lane.hpp"
+#include "engine/size_queue.hpp"
 
 namespace unisono::network {
 class Network;
@@ -36,8 +36,8 @@ class RemoteCalls {
   RemoteCalls(std::byte* memory, std::int64_t table, int rank, std::uint64_t mark)
       : memory_(memory), table_(table), rank_(rank), mark_(mark), own_(&row(rank).calls) {}
 
-  // A call of this rank, whose record (lane.hpp) is there, or waits for room. Between hosts, under
-  // the network's mutex.
+  // A call of this rank, whose record (size_queue.hpp) is there, or waits for room. Between hosts,
+  // under the network's mutex.
   void note(std::uint64_t index, std::uint32_t history) {
     std::atomic_ref((*own_)[index % kKept])
         .store(engine::make_tag(index, history), std::memory_order_release);

@@ -16,7 +16,7 @@ constexpr std::int64_t kMostCutBytes = 64 * 1024;
 // A communicator's buffers may take many times as much (UNISONO_BUFFERS).
 constexpr std::int64_t kMostSpareBytes = 8 * 1024 * 1024;
 // More than those that last: no rank is further ahead than the slot indexes.
-constexpr std::size_t kMostSpare = 2 * engine::kMostChannels;
+constexpr std::size_t kMostSpare = 2 * engine::kMostSlotIndexes;
 
 std::int64_t whole_words(std::int64_t bytes) {
   constexpr std::int64_t kWord = 8;
@@ -44,9 +44,9 @@ void StrandedBlocks::release_all() {
   }
 }
 
-Staging::Staging(memory::JobMemory& memory, engine::Lane& lane,
+Staging::Staging(memory::JobMemory& memory, engine::SizeQueue& size_queue,
                  std::atomic<std::int64_t>& first_stranded)
-    : memory_(memory), lane_(lane), stranded_(memory, first_stranded) {
+    : memory_(memory), size_queue_(size_queue), stranded_(memory, first_stranded) {
   spare_.reserve(kMostSpare);
 }
 
@@ -63,7 +63,7 @@ Staging::Spare* Staging::find_free(std::int64_t bytes) {
 base::Result<Staging::Block> Staging::take(std::int64_t bytes) {
   Spare* found = find_free(bytes);
   if (found == nullptr && !spare_.empty()) {
-    lane_.refresh_slowest();
+    size_queue_.refresh_slowest();
     found = find_free(bytes);
   }
   if (found == nullptr) {
@@ -130,7 +130,7 @@ void Staging::make_room(std::int64_t bytes) {
   }
 }
 
-void Staging::strand(const Block& block) {
+void Staging::abandon(const Block& block) {
   if (in_arena(block)) {
     arena_is_stranded_ = true;
   } else {
@@ -139,10 +139,10 @@ void Staging::strand(const Block& block) {
 }
 
 void Staging::release_spare() {
-  lane_.refresh_slowest();
+  size_queue_.refresh_slowest();
   for (const Spare& spare : spare_) {
     if (!is_free(spare)) {
-      strand(spare.block);
+      abandon(spare.block);
     } else if (!in_arena(spare.block)) {
       release(spare.block);
     }
@@ -152,7 +152,7 @@ void Staging::release_spare() {
   const Block arena = std::exchange(arena_, {});
   if (arena.offset == 0) return;
   if (arena_is_stranded_) {
-    strand(arena);
+    abandon(arena);
   } else {
     release(arena);
   }

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "engine/lane.hpp"
+#include "engine/size_queue.hpp"
 #include "memory/job_memory.hpp"
 
 namespace unisono::comm {
@@ -48,8 +48,9 @@ class Staging {
     std::int64_t offset = 0, bytes = 0;  // in job memory; offset 0: none
   };
 
-  // The references outlive it. `lane`: of the operations whose blocks last.
-  Staging(memory::JobMemory& memory, engine::Lane& lane, std::atomic<std::int64_t>& first_stranded);
+  // The references outlive it. `size_queue`: of the operations whose blocks last.
+  Staging(memory::JobMemory& memory, engine::SizeQueue& size_queue,
+          std::atomic<std::int64_t>& first_stranded);
   Staging(const Staging&) = delete;
   Staging& operator=(const Staging&) = delete;
 
@@ -57,10 +58,10 @@ class Staging {
   base::Result<Block> take(std::int64_t bytes);
   // Its receivers have read it.
   void give_back(const Block& block);
-  // They will have read it when all members have completed operation `sequence` of the lane.
+  // They will have read it when all members have completed operation `sequence` of the queue.
   void give_back_after(const Block& block, std::uint64_t sequence);
   // Its operation failed: its receivers may still read it.
-  void strand(const Block& block);
+  void abandon(const Block& block);
   // At the end of the communicator. Blocks that may still be read are stranded.
   void release_spare();
   StrandedBlocks& stranded() { return stranded_; }
@@ -76,7 +77,7 @@ class Staging {
     return block.offset >= arena_.offset && block.offset < arena_.offset + arena_.bytes;
   }
   bool is_free(const Spare& spare) const {
-    return spare.sequence == 0 || lane_.was_completed_by_all(spare.sequence);
+    return spare.sequence == 0 || size_queue_.was_completed_by_all(spare.sequence);
   }
   Spare* find_free(std::int64_t bytes);
   Block cut_from_arena(std::int64_t bytes);
@@ -85,7 +86,7 @@ class Staging {
   void release(const Block& block);
 
   memory::JobMemory& memory_;
-  engine::Lane& lane_;
+  engine::SizeQueue& size_queue_;
   StrandedBlocks stranded_;
   std::vector<Spare> spare_;
   std::int64_t spare_bytes_ = 0;  // without those of the arena

@@ -139,8 +139,8 @@ std::optional<CallCheck::Digest> CallCheck::find_digest() const {
 
 std::vector<RecordCopy> CallCheck::records_of(int rank) const {
   std::vector<RecordCopy> records;
-  for (const engine::Lane& lane : segment_.lanes()) {
-    const std::vector<RecordCopy> more = engine::read_records(lane, rank);
+  for (const engine::SizeQueue& size_queue : segment_.size_queues()) {
+    const std::vector<RecordCopy> more = engine::read_records(size_queue, rank);
     records.insert(records.end(), more.begin(), more.end());
   }
   return records;
@@ -194,17 +194,17 @@ void CallCheck::fail_mismatch(const Pending& pending) {
   // to a program that this rank has helped with.
   const auto digest = find_digest();
   const int other = digest ? digest->member : members_.size() == 2 ? 1 - members_.rank() : -1;
-  tell_meeting(operation.index, describe_plan(*operation.plan), other);
+  tell_other_call(operation.index, describe_plan(*operation.plan), other);
 }
 
 void CallCheck::tell_digest(const Digest& digest) {
   const std::vector<RecordCopy> own = records_of(members_.rank());
   const auto record = std::ranges::find(own, digest.index, &RecordCopy::index);
-  tell_meeting(digest.index, record != own.end() ? describe(*record) : "another operation",
-               digest.member);
+  tell_other_call(digest.index, record != own.end() ? describe(*record) : "another operation",
+                  digest.member);
 }
 
-void CallCheck::tell_meeting(std::uint64_t index, const std::string& call, int other) {
+void CallCheck::tell_other_call(std::uint64_t index, const std::string& call, int other) {
   const std::string text = fmt::format("{} called {}, but {} something else, now or before",
                                        members_.name(members_.rank()), call,
                                        other < 0 ? "another rank" : members_.name(other));

@@ -49,7 +49,7 @@ class CallCheck {
   void fail_wrong_length(const Pending& pending);
   void fail_unreadable(const Pending& pending);
   void tell_digest(const Digest& digest);
-  void tell_meeting(std::uint64_t index, const std::string& call, int other);
+  void tell_other_call(std::uint64_t index, const std::string& call, int other);
   void tell_difference(const Difference& difference);
 
   const Members& members_;

@@ -38,13 +38,13 @@ Watchdog::Watchdog(const Members& members, OperationQueue& queue, FailureState& 
       calls_(calls),
       ends_(ends),
       // A member may have called, and failed, before: the first check sees it.
-      alarm_seen_(members.job().events().count() - 1) {}
+      events_seen_(members.job().events().count() - 1) {}
 
 void Watchdog::examine(bool thoroughly) {
   // An update from another host may have overtaken the packets that it refers to.
   const bool anew = thoroughly && !members_.on_one_host();
-  if (is_alarmed() || anew) [[unlikely]]
-    look_at_alarm();
+  if (has_new_event() || anew) [[unlikely]]
+    handle_events();
   if (someone_gone_) [[unlikely]]
     examine_members();
   if (!thoroughly || queue_.active().empty()) return;
@@ -57,13 +57,13 @@ void Watchdog::examine(bool thoroughly) {
   examine_deadline();
 }
 
-void Watchdog::look_at_alarm() {
-  alarm_seen_ = members_.job().events().count();
+void Watchdog::handle_events() {
+  events_seen_ = members_.job().events().count();
   // In this order: a rank of this host that leaves because of a failure has shown the failure
   // before.
   for (int r = 0; r < members_.size(); ++r) someone_gone_ |= !members_.lives(r);
   failures_.adopt();
-  if (someone_gone_) failures_.news().pass_on_again();
+  if (someone_gone_) failures_.updates().pass_on_again();
 }
 
 void Watchdog::examine_after_sleep() {
@@ -90,7 +90,7 @@ void Watchdog::ask_for_failure() {
     if (is_in_nic(pending->operation)) continue;
     const int rank = pending->operation.engine->awaited(pending->operation);
     if (rank >= 0 && rank != members_.rank() && members_.is_remote(rank)) {
-      return failures_.news().ask_now_and_then(rank);
+      return failures_.updates().ask_now_and_then(rank);
     }
   }
 }
@@ -145,7 +145,7 @@ bool Watchdog::examine_member(const Pending& pending, int rank) {
   // It may have reported a failure and left since this rank last checked.
   const std::uint64_t index = operation.index;
   failures_.adopt();
-  if (failures_.has_failed_by(index) || failures_.is_being_told() ||
+  if (failures_.has_failed_by(index) || failures_.is_being_reported() ||
       failures_.may_have_known(rank)) {
     return true;
   }

@@ -40,10 +40,10 @@ class Watchdog {
   // Fails the oldest operation, because the application's deadline has passed.
   void fail_late();
   // Whether an event since the last check may end a pending operation.
-  bool is_alarmed() const { return members_.job().events().count() != alarm_seen_; }
+  bool has_new_event() const { return members_.job().events().count() != events_seen_; }
 
  private:
-  void look_at_alarm();
+  void handle_events();
   void ask_for_failure();
   void examine_members();
   bool examine_member(const Pending& pending, int rank);
@@ -59,7 +59,7 @@ class Watchdog {
   CallCheck& calls_;
   const Ends& ends_;
   NicEngine* nic_ = nullptr;
-  std::uint32_t alarm_seen_;
+  std::uint32_t events_seen_;
   bool someone_gone_ = false;
   std::int64_t examined_ns_ = 0;  // the last thorough look
 };

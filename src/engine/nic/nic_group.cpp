@@ -209,7 +209,7 @@ Error NicGroup::fail(std::uint64_t number, Error why) {
 void NicGroup::sleep(NicFlight& flight, std::int64_t limit_ns) {
   limit_ns = std::min(limit_ns, flight.question_in_ns(base::now_ns()));
   if (is_woken()) return flight.sleep(limit_ns);
-  std::this_thread::sleep_for(std::chrono::nanoseconds(std::min(limit_ns, nic_patience::kNap)));
+  std::this_thread::sleep_for(std::chrono::nanoseconds(std::min(limit_ns, nic_patience::kPauseNs)));
 }
 
 bool NicGroup::has_gathered_lately() const {

@@ -17,7 +17,7 @@ namespace unisono::engine::nic_patience {
 inline constexpr std::int64_t kFirstSleep = 10 * base::kMillisecond;
 inline constexpr std::int64_t kLongestSleep = 50 * base::kMillisecond;
 // ... and so long if nothing wakes it.
-inline constexpr std::int64_t kNap = base::kMillisecond;
+inline constexpr std::int64_t kPauseNs = base::kMillisecond;
 // After so long it takes a packet to be lost, and asks; each time the delay is longer.
 inline constexpr std::int64_t kFirstPatience = 10 * base::kMillisecond;
 inline constexpr std::int64_t kLongestPatience = base::kSecond / 2;

@@ -36,7 +36,7 @@ std::uint32_t milliseconds(std::int64_t time_ns) {
 
 }  // namespace
 
-Liveness::Liveness(const std::vector<bootstrap::Member>& members, Method method) {
+Liveness::Liveness(const std::vector<bootstrap::RankLocation>& members, Method method) {
   std::map<pid_t, std::vector<int>> processes;
   for (std::size_t rank = 0; rank < members.size(); ++rank) {
     if (members[rank].pid == getpid() || members[rank].pid == 0) continue;

@@ -29,7 +29,7 @@ class Liveness {
   // Members with this process's pid (itself, ranks that are its threads) are not watched, nor those
   // of other hosts. A member
   // that is dead already is reported by the first poll().
-  explicit Liveness(const std::vector<bootstrap::Member>& members,
+  explicit Liveness(const std::vector<bootstrap::RankLocation>& members,
                     Method method = Method::automatic);
 
   // The ranks whose process has ended since the last call, ascending; each is reported once. A

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "job/loss/news_tree.hpp"
+#include "job/loss/update_tree.hpp"
 
 namespace unisono::job {
 
@@ -75,8 +75,8 @@ void Losses::take_updates() {
 
 std::vector<int> Losses::neighbours() const {
   const network::Hosts& hosts = ranks_.hosts();
-  return news_neighbours(hosts.own(), hosts.count(),
-                         [this](int host) { return ranks_.has_living(host); });
+  return update_neighbours(hosts.own(), hosts.count(),
+                           [this](int host) { return ranks_.has_living(host); });
 }
 
 void Losses::pass_on_once(int rank) {
@@ -97,7 +97,7 @@ void Losses::catch_up_neighbours(int rank, const std::vector<int>& neighbours) {
   const network::Hosts& hosts = ranks_.hosts();
   const int host = hosts.of(rank);
   if (host == hosts.own() || ranks_.has_living(host)) return;
-  const std::vector<int> before = news_neighbours(hosts.own(), hosts.count(), [&](int other) {
+  const std::vector<int> before = update_neighbours(hosts.own(), hosts.count(), [&](int other) {
     return other == host || ranks_.has_living(other);
   });
   if (std::ranges::find(before, host) == before.end()) return;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Losses: the ranks that are lost, and how all hosts learn of them. A rank that finds a loss marks
-// it in its host's memory and passes it on along the tree of hosts (news_tree.hpp, decision 13).
+// it in its host's memory and passes it on along the tree of hosts (update_tree.hpp, decision 13).
 // Hosts that receive it do the same, once each. The first reason that a rank finds for a loss goes
 // along. Any thread.
 #pragma once

@@ -13,7 +13,7 @@
 
 namespace unisono::job {
 
-RankWatch::RankWatch(const std::vector<bootstrap::Member>& members, const Ranks& ranks,
+RankWatch::RankWatch(const std::vector<bootstrap::RankLocation>& members, const Ranks& ranks,
                      Losses& losses, MulticastVote& multicast, Events& events,
                      network::Network* network, const base::Settings& settings)
     : ranks_(ranks),

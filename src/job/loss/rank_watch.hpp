@@ -19,7 +19,7 @@ namespace unisono::job {
 class RankWatch {
  public:
   // `network`: null in a job of one host. All outlive it.
-  RankWatch(const std::vector<bootstrap::Member>& members, const Ranks& ranks, Losses& losses,
+  RankWatch(const std::vector<bootstrap::RankLocation>& members, const Ranks& ranks, Losses& losses,
             MulticastVote& multicast, Events& events, network::Network* network,
             const base::Settings& settings);
 

@@ -6,8 +6,8 @@
 
 #include "base/check.hpp"
 #include "plan/bind/landings.hpp"
+#include "plan/bind/receive_layout.hpp"
 #include "plan/bind/references.hpp"
-#include "plan/bind/window_layout.hpp"
 
 namespace unisono::plan {
 namespace {
@@ -22,7 +22,7 @@ using schedule::Schedule;
 class Binder {
  public:
   Binder(std::span<const Schedule> set, int rank, bool is_own, const BindOptions& options,
-         const WindowLayout& layout)
+         const ReceiveLayout& layout)
       : schedule_(set[static_cast<std::size_t>(rank)]),
         rank_(rank),
         is_own_(is_own),
@@ -92,7 +92,7 @@ class Binder {
     step.kind = StepKind::wait;
     step.peer = schedule_.slots[static_cast<std::size_t>(slot)].source;
     step.flag = layout_.slot(rank_, slot).flag;
-    step.to_all = is_in_window_of(step.peer, step.flag);
+    step.to_all = is_in_buffer_of(step.peer, step.flag);
     if (lands(slot)) {
       const Range& target = landings_.target(slot);
       step.left = locate(schedule::slot_range(slot, 0, target.count), 0);
@@ -163,7 +163,7 @@ class Binder {
     return step;
   }
 
-  bool is_in_window_of(int rank, std::int64_t place) const {
+  bool is_in_buffer_of(int rank, std::int64_t place) const {
     return place / layout_.geometry().rank_stride() == rank;
   }
 
@@ -188,7 +188,7 @@ class Binder {
   // Other hosts get one piece. Data in several pieces, or read on this host too, is sent from the
   // outbox.
   void bind_to_all(const Range& source, const MessagePlace& place, const Step& local) {
-    const Place outbox = {Space::windows, place.payload};
+    const Place outbox = {Space::receive_buffers, place.payload};
     const bool is_read_here = local.woken_count > 0;
     const bool in_pieces = source.count > 0 && piece_length(source, 0) < source.count;
     if (is_read_here || in_pieces) {
@@ -196,7 +196,7 @@ class Binder {
         const std::int64_t piece = piece_length(source, done);
         Step copy;
         copy.kind = is_referred(source) ? StepKind::copy_referred : StepKind::copy;
-        copy.target = {Space::windows, place.payload + done * options_.element_bytes};
+        copy.target = {Space::receive_buffers, place.payload + done * options_.element_bytes};
         copy.left = locate(source, done);
         copy.count = piece;
         copy.bytes = piece * options_.element_bytes;
@@ -225,10 +225,10 @@ class Binder {
 
   // An advertisement, or one put for each contiguous piece of the source; the last one carries the
   // flag.
-  void bind_message(const Range& source, const MessagePlace& place, Step step, bool offered) {
-    if (offered) {
-      step.kind = StepKind::offer;
-      step.target = {Space::windows, place.payload};
+  void bind_message(const Range& source, const MessagePlace& place, Step step, bool advertised) {
+    if (advertised) {
+      step.kind = StepKind::advertise;
+      step.target = {Space::receive_buffers, place.payload};
       step.left = locate(source, 0);
       step.flag = place.flag;
       program_.steps.push_back(step);
@@ -239,8 +239,8 @@ class Binder {
     do {
       const std::int64_t piece = piece_length(source, done);
       step = last;
-      step.target = {Space::windows, place.payload + done * options_.element_bytes};
-      step.left = piece == 0 ? Place{Space::windows, place.payload} : locate(source, done);
+      step.target = {Space::receive_buffers, place.payload + done * options_.element_bytes};
+      step.left = piece == 0 ? Place{Space::receive_buffers, place.payload} : locate(source, done);
       step.bytes = piece * options_.element_bytes;
       if (is_referred(source)) step.kind = StepKind::put_or_refer;
       done += piece;
@@ -324,13 +324,13 @@ class Binder {
     step.kind = StepKind::pull;
     step.peer = schedule_.slots[static_cast<std::size_t>(range.slot)].source;
     step.target = target;
-    step.left = {Space::windows, layout_.slot(rank_, range.slot).payload};
+    step.left = {Space::receive_buffers, layout_.slot(rank_, range.slot).payload};
     step.count = (range.offset + done) * options_.element_bytes;
     step.bytes = piece * options_.element_bytes;
     program_.steps.push_back(step);
   }
   Place bind_bounce(const Range& range, std::int64_t done, std::int64_t piece, int number) {
-    const Place bounce = {Space::windows, layout_.bounce(rank_, number)};
+    const Place bounce = {Space::receive_buffers, layout_.bounce(rank_, number)};
     bind_pull(range, done, piece, bounce);
     return bounce;
   }
@@ -349,7 +349,7 @@ class Binder {
     const Range& target = landings_.target(slot);
     const int source = schedule_.slots[static_cast<std::size_t>(slot)].source;
     return piece_length(target, 0) == target.count &&
-           !is_in_window_of(source, layout_.slot(rank_, slot).flag);
+           !is_in_buffer_of(source, layout_.slot(rank_, slot).flag);
   }
 
   // At the end, in a wait segment that needs all others: out of order, a reader may be the last
@@ -397,7 +397,7 @@ class Binder {
       if (last_reader_[s] != op || !layout_.pulls().received(rank_, slot)) continue;
       Step step = put_to(schedule_.slots[s].source);
       step.flag = layout_.slot(rank_, slot).taken;
-      step.target = step.left = {Space::windows, step.flag};
+      step.target = step.left = {Space::receive_buffers, step.flag};
       program_.steps.push_back(step);
     }
   }
@@ -449,10 +449,10 @@ class Binder {
       case Memory::output:
         return {Space::output, in_buffer(layout_of(Memory::output), element)};
       case Memory::scratch:
-        return {Space::windows, layout_.scratch(rank_) + element * options_.element_bytes};
+        return {Space::receive_buffers, layout_.scratch(rank_) + element * options_.element_bytes};
       case Memory::slot: {
         const MessagePlace& slot = layout_.slot(rank_, range.slot);
-        Place place = {Space::windows, slot.payload + element * options_.element_bytes};
+        Place place = {Space::receive_buffers, slot.payload + element * options_.element_bytes};
         if (is_referred(range)) place.line = static_cast<std::int32_t>(slot.flag / kLineBytes);
         return place;
       }
@@ -494,7 +494,7 @@ class Binder {
   int rank_;
   bool is_own_;
   const BindOptions& options_;
-  const WindowLayout& layout_;
+  const ReceiveLayout& layout_;
   const schedule::StepOrder order_;
   References references_;
   Landings landings_;
@@ -527,18 +527,19 @@ const BufferLayout::Piece& BufferLayout::piece_of(std::int64_t element) const {
   return *std::prev(after);
 }
 
-WindowNeed window_need(std::span<const schedule::Schedule> set, const BindOptions& options) {
-  return WindowLayout(set, options).need();
+ReceiveNeed receive_need(std::span<const schedule::Schedule> set, const BindOptions& options) {
+  return ReceiveLayout(set, options).need();
 }
 
 std::vector<Program> bind_schedules(std::span<const schedule::Schedule> set, int rank,
                                     const BindOptions& options) {
-  return bind_schedules(set, rank, options, WindowLayout(set, options));
+  return bind_schedules(set, rank, options, ReceiveLayout(set, options));
 }
 
 std::vector<Program> bind_schedules(std::span<const schedule::Schedule> set, int rank,
-                                    const BindOptions& options, const WindowLayout& layout) {
-  UNISONO_CHECK(layout.need().fits(layout.geometry()), "a schedule set larger than its windows");
+                                    const BindOptions& options, const ReceiveLayout& layout) {
+  UNISONO_CHECK(layout.need().fits(layout.geometry()),
+                "a schedule set larger than its receive buffers");
   UNISONO_CHECK(!options.hosts.given() || (!options.helping && options.pull_from == 0),
                 "what needs one memory, between hosts");
   UNISONO_CHECK(options.pull_from == 0 ||

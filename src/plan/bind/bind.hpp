@@ -32,7 +32,7 @@ struct BindOptions {
   std::int64_t element_bytes = 1;
   BufferLayout input;  // of the binding rank
   BufferLayout output;
-  WindowGeometry geometry;
+  ReceiveGeometry geometry;
   bool staged_multicast = false;  // Capabilities::multicast, among the ranks of a host
   // Stage data that others may touch, and bind the steps of all ranks that this one may do for
   // them.
@@ -57,27 +57,27 @@ struct BindOptions {
 };
 
 // The most that the set needs of each receive buffer.
-struct WindowNeed {
+struct ReceiveNeed {
   std::int64_t lines = 0;
   std::int64_t data_bytes = 0;
   // Multicasts reach so far into data_bytes; -1: there are none.
   std::int64_t multicast_bytes = -1;
 
-  bool fits(const WindowGeometry& geometry) const {
+  bool fits(const ReceiveGeometry& geometry) const {
     return lines <= geometry.lines && data_bytes <= geometry.data_bytes;
   }
 };
-WindowNeed window_need(std::span<const schedule::Schedule> set, const BindOptions& options);
+ReceiveNeed receive_need(std::span<const schedule::Schedule> set, const BindOptions& options);
 
 // The programs by rank, for use at `rank`. Those of other ranks are empty, unless some of their
 // steps may be helped. Then they have these steps, and the same wait segments as at their own
-// ranks. The set has to fit the geometry (window_need).
+// ranks. The set has to fit the geometry (receive_need).
 std::vector<Program> bind_schedules(std::span<const schedule::Schedule> set, int rank,
                                     const BindOptions& options);
 // The same by a layout of that set. Its geometry counts, not that of the options. It was made with
 // equal options otherwise, except that references do not matter to it.
-class WindowLayout;
+class ReceiveLayout;
 std::vector<Program> bind_schedules(std::span<const schedule::Schedule> set, int rank,
-                                    const BindOptions& options, const WindowLayout& layout);
+                                    const BindOptions& options, const ReceiveLayout& layout);
 
 }  // namespace unisono::plan

@@ -25,7 +25,7 @@ class LocalBinder {
   LocalBinder(const Schedule& schedule, const LocalOptions& options)
       : schedule_(schedule), options_(options), share_(longest_block(options)) {
     UNISONO_CHECK(options.geometry.lines >= 2 * std::int64_t{options.geometry.ranks},
-                  "a window with two lines a rank");
+                  "a receive buffer with two lines a rank");
   }
 
   Program bind() {
@@ -61,12 +61,13 @@ class LocalBinder {
   std::int64_t line(int rank, std::int64_t number) const {
     return rank * options_.geometry.rank_stride() + number * kLineBytes;
   }
-  bool is_offered(std::int64_t bytes) const { return bytes > std::max(share_, kMostInLine); }
+  bool is_advertised(std::int64_t bytes) const { return bytes > std::max(share_, kMostInLine); }
   // The position of a message of so many bytes for a slot; an advertised one has its advertisement
   // in the line.
   Place payload(int rank, SlotId slot, std::int64_t bytes) const {
-    if (bytes <= kMostInLine || is_offered(bytes)) return {Space::windows, line(rank, slot)};
-    return {Space::windows, line(rank, options_.geometry.lines) + slot * share_};
+    if (bytes <= kMostInLine || is_advertised(bytes))
+      return {Space::receive_buffers, line(rank, slot)};
+    return {Space::receive_buffers, line(rank, options_.geometry.lines) + slot * share_};
   }
   std::int64_t flag(int rank, SlotId slot) const { return line(rank, slot) + kLinePayload; }
   // In the sender's buffers: its receiver no longer needs the source.
@@ -87,13 +88,13 @@ class LocalBinder {
   void bind_send(const Op& op, OpId id) {
     const schedule::Target target = schedule_.targets_of(op)[0];
     const std::int64_t length = bytes(op.left.count);
-    const bool offered = is_offered(length);
-    Step step = message_to(target.peer, offered ? StepKind::offer : StepKind::put);
+    const bool advertised = is_advertised(length);
+    Step step = message_to(target.peer, advertised ? StepKind::advertise : StepKind::put);
     step.target = payload(target.peer, target.slot, length);
     step.left = locate(op.left);
     step.flag = flag(target.peer, target.slot);
-    step.note = length;
-    if (!offered) {
+    step.length_header = length;
+    if (!advertised) {
       step.bytes = length;
     } else if (prefers_pull(length) && stays(schedule_, id, shared())) {
       pulled_by_.push_back(target.peer);
@@ -133,7 +134,7 @@ class LocalBinder {
     step.kind = StepKind::wait;
     step.peer = place.source;
     step.flag = flag(schedule_.rank, slot);
-    step.note = bytes(place.count);
+    step.length_header = bytes(place.count);
     program_.steps.push_back(step);
   }
 
@@ -152,7 +153,7 @@ class LocalBinder {
     const schedule::Slot& slot = schedule_.slots[static_cast<std::size_t>(op.left.slot)];
     UNISONO_CHECK(op.left.offset == 0 && op.left.count == slot.count, "a copy of a whole slot");
     step.left = payload(schedule_.rank, op.left.slot, step.bytes);
-    if (!is_offered(step.bytes)) {
+    if (!is_advertised(step.bytes)) {
       program_.steps.push_back(step);
       return;
     }
@@ -167,7 +168,7 @@ class LocalBinder {
     program_.steps.push_back(step);
     Step taken = message_to(slot.source, StepKind::put);
     taken.flag = taken_flag(slot.source, schedule_.rank);
-    taken.target = taken.left = {Space::windows, taken.flag};
+    taken.target = taken.left = {Space::receive_buffers, taken.flag};
     program_.steps.push_back(taken);
   }
 

@@ -23,7 +23,7 @@ namespace unisono::plan {
 struct LocalOptions {
   std::int64_t element_bytes = 1;
   BufferLayout input, output;  // each block in one piece
-  WindowGeometry geometry;     // at least 2 lines a rank
+  ReceiveGeometry geometry;    // at least 2 lines a rank
   // It uses at most so much of a receive buffer's data.
   std::int64_t most_bytes = std::numeric_limits<std::int64_t>::max();
   bool pull = false;               // ranks can read each other's memory

@@ -49,7 +49,7 @@ void Control::send_status(Link& link, int rank, bool wants_answer) {
 }
 
 bool Control::take(Link& link, const wire::Header& header) {
-  if (link.control_seen.take(header.sequence) != wire::Arrival::fresh) return false;
+  if (link.control_seen.take(header.sequence) != wire::Freshness::fresh) return false;
   note_heard(link);
   return true;
 }

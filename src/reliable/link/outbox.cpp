@@ -74,7 +74,7 @@ void Outbox::send_in_pieces(int target, const wire::Envelope& envelope,
                             std::span<const std::byte> payload) {
   const std::vector<std::byte> packet = joined(envelope, payload);
   const auto to = target == transport::kGroup ? wire::kToGroup : static_cast<std::uint32_t>(target);
-  for (const Piece& piece : cut(context_.filter, to, packet, sizes_.most_bytes(target))) {
+  for (const PacketPiece& piece : cut(context_.filter, to, packet, sizes_.most_bytes(target))) {
     loose_.push_back({target,
                       context_.filter.seal(piece.header, piece.bytes),
                       {piece.bytes.begin(), piece.bytes.end()}});

@@ -25,14 +25,14 @@ std::vector<std::byte> joined(const wire::Envelope& envelope, std::span<const st
   return packet;
 }
 
-std::vector<Piece> cut(const wire::PacketFilter& filter, std::uint32_t target,
-                       std::span<const std::byte> packet, std::size_t most_bytes) {
+std::vector<PacketPiece> cut(const wire::PacketFilter& filter, std::uint32_t target,
+                             std::span<const std::byte> packet, std::size_t most_bytes) {
   const std::size_t length = (most_bytes - wire::kHeaderBytes) / 8 * 8;
   wire::Header header = filter.header(wire::Kind::piece, target, 0);
   header.position = static_cast<std::uint32_t>(length);
   header.value = packet.size();
   header.flag = name_of(packet);
-  std::vector<Piece> pieces;
+  std::vector<PacketPiece> pieces;
   for (std::size_t done = 0; done < packet.size(); done += length) {
     header.place = done;
     pieces.push_back({header, packet.subspan(done, std::min(length, packet.size() - done))});

@@ -17,13 +17,13 @@ namespace unisono::reliable {
 // Header and payload as they would have gone in one datagram.
 std::vector<std::byte> joined(const wire::Envelope& envelope, std::span<const std::byte> payload);
 
-struct Piece {
+struct PacketPiece {
   wire::Header header{};
   std::span<const std::byte> bytes{};  // of the packet that was cut
 };
 // Cuts a packet, as joined() returns it, into datagrams of at most `most_bytes` with their headers.
-std::vector<Piece> cut(const wire::PacketFilter& filter, std::uint32_t target,
-                       std::span<const std::byte> packet, std::size_t most_bytes);
+std::vector<PacketPiece> cut(const wire::PacketFilter& filter, std::uint32_t target,
+                             std::span<const std::byte> packet, std::size_t most_bytes);
 
 class Pieces {
  public:

@@ -16,7 +16,7 @@ constexpr unsigned kVersion = 1;  // of GlobalMetadata
 constexpr unsigned kId = 1, kName = 2, kType = 3, kDataDependencies = 5, kDuration = 7,
                    kAttribute = 10;                                         // of Node
 constexpr unsigned kAttributeName = 1, kInt32 = 7, kInt64 = 9, kBool = 27;  // of AttributeProto
-constexpr std::uint64_t kComputation = 4, kSendNode = 5, kReceptionNode = 6;
+constexpr std::uint64_t kComputation = 4, kSendNode = 5, kReceiveNode = 6;
 
 // A protobuf message: fields of varints and of bytes, which is all that is needed here.
 class Message {
@@ -69,7 +69,7 @@ std::string node(const ProgramSet& programs, int rank, const Step& step, std::ui
   const bool sends = step.kind != StepKind::wait;
   const int peer = programs.peer(rank, step);
   out.bytes(kName, fmt::format("{} {}", sends ? "send to" : "receive from", peer));
-  out.number(kType, sends ? kSendNode : kReceptionNode);
+  out.number(kType, sends ? kSendNode : kReceiveNode);
   if (id != 0) out.bytes(kDataDependencies, Message::list_of(id - 1));
   const auto source = static_cast<std::uint64_t>(sends ? rank : peer);
   const auto target = static_cast<std::uint64_t>(sends ? peer : rank);

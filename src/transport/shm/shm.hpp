@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Shared memory: a put is a copy and a release store. The job's memory file is mapped once per
-// process, so a window has one address for all threads of it. A pull is one copy from the other
-// process's memory, where the job has found that the system allows it. Any thread.
+// process, so a receive buffer has one address for all threads of it. A pull is one copy from the
+// other process's memory, where the job has found that the system allows it. Any thread.
 #pragma once
 
 #include <sys/types.h>
@@ -25,7 +25,7 @@ class SharedMemory final : public Transport {
 
  private:
   Capabilities capabilities_{
-      .name = "shm", .multicast = true, .shared_windows = true, .direct = true};
+      .name = "shm", .multicast = true, .shared_receive_buffers = true, .direct = true};
   std::vector<pid_t> processes_;  // by rank in the job
   static thread_local int pull_errno_;
 };

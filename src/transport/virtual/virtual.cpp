@@ -37,7 +37,7 @@ VirtualNetwork::VirtualNetwork(int ranks, const VirtualOptions& options)
       capabilities_{.name = "virtual",
                     .ordered = !options.reorder,
                     .multicast = options.multicast,
-                    .shared_windows = true,
+                    .shared_receive_buffers = true,
                     .pull = options.pull},
       prng_(options.seed),
       last_arrival_ns_(static_cast<std::size_t>(ranks) * static_cast<std::size_t>(ranks), 0) {

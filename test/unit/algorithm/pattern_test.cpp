@@ -298,11 +298,11 @@ TEST(Blocks, SegmentsAreNeverEmptyUnlessAllIs) {
   EXPECT_EQ(segments_of(std::int64_t{1} << 40, 8), 8);
 }
 
-TEST(Piece, HalvesCoverItAndTheLowerOneIsTheLonger) {
+TEST(HalvingRange, HalvesCoverItAndTheLowerOneIsTheLonger) {
   for (std::int64_t count = 0; count <= 2 * kMostRanks; ++count) {
-    const Piece piece{5, count};
-    const Piece low = piece.lower_half();
-    const Piece high = piece.upper_half();
+    const HalvingRange piece{5, count};
+    const HalvingRange low = piece.lower_half();
+    const HalvingRange high = piece.upper_half();
     ASSERT_EQ(low.offset, 5);
     ASSERT_EQ(high.offset, 5 + low.count);
     ASSERT_EQ(low.count + high.count, count);

@@ -210,7 +210,7 @@ TEST(FrontDoor, TooManyCommunicatorsAreAnErrorOnEveryRank) {
   });
 }
 
-// An element that no window holds.
+// An element that no receive buffer holds.
 constexpr std::size_t kHugeElement = std::size_t{1} << 28;
 
 void expect_no_plan(bool blocking) {

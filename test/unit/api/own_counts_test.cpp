@@ -91,7 +91,7 @@ TEST_P(OwnCounts, OnSomePairsOnly) {
   });
 }
 
-// Far more than a share of a window.
+// Far more than a share of a receive buffer.
 TEST_P(OwnCounts, LargeBlocks) {
   run_threads(ranks(), [](ThreadRank& self) {
     const std::int64_t unit = std::max<std::int64_t>(20'000, scaled(200'003) / self.ranks);

@@ -136,7 +136,7 @@ TEST(SplitPhase, CompletedInAnOrderOfEachRanksOwn) {
   });
 }
 
-// Far more than any number of channels: a start returns at once all the same.
+// Far more than any number of slot indexes: a start returns at once all the same.
 TEST(SplitPhase, HundredsAtOnceThenWaitAll) {
   run_threads(kRanks, [](ThreadRank& self) {
     Batch batch(self, 300, 10);

@@ -112,16 +112,16 @@ TEST(PlanSegment, StaysWithinItsMemoryWithAnyNumberOfRanks) {
     for (int members = 2; members <= 48; ++members) {
       const SegmentLayout layout = plan_segment(members, base::Settings(), links);
       std::int64_t bytes = 0;
-      for (const plan::WindowGeometry& geometry : layout.windows) {
-        bytes += geometry.windows_bytes();
+      for (const plan::ReceiveGeometry& geometry : layout.receive_buffers) {
+        bytes += geometry.total_bytes();
         if (geometry.given()) {
-          EXPECT_GE(geometry.channels, 2) << members;
+          EXPECT_GE(geometry.slot_indexes, 2) << members;
         }
       }
       EXPECT_LE(bytes, base::Settings().bytes(base::Setting::buffers)) << members;
-      if (!layout.windows[plan::SizeClass::middle].given()) continue;
+      if (!layout.receive_buffers[plan::SizeClass::middle].given()) continue;
       ++with_middle;
-      EXPECT_GE(layout.windows[plan::SizeClass::middle].channels, 16) << members;
+      EXPECT_GE(layout.receive_buffers[plan::SizeClass::middle].slot_indexes, 16) << members;
     }
     EXPECT_EQ(with_middle > 20, links != Links::none);
   }
@@ -470,7 +470,7 @@ TEST(FailureNotice, AReportThatOvertakesTheFirstSaysNothingYet) {
 
 TEST(DescribeCall, SaysWhatMattersToTheCollective) {
   const auto text = [](Collective c, plan::Purpose p = plan::Purpose::user) {
-    return plan::describe_call(plan::record_number(c, p), 8, static_cast<int>(arith::Type::float32),
+    return plan::describe_call(plan::call_code(c, p), 8, static_cast<int>(arith::Type::float32),
                                static_cast<int>(arith::Operator::max), 3);
   };
   EXPECT_EQ(text(Collective::barrier), "barrier()");

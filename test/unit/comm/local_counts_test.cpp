@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Collectives whose ranks know their own counts only: lengths from nothing to more than a window
-// holds, in buffers with gaps, with and without single copies, in place; and counts that differ.
+// Collectives whose ranks know their own counts only: lengths from nothing to more than a receive
+// buffer holds, in buffers with gaps, with and without single copies, in place; and counts that
+// differ.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -158,7 +159,7 @@ void check(World& world, const Exchange& exchange, Collective collective, int ro
 Exchange random_exchange(int ranks, std::uint64_t seed) {
   base::Prng random(seed);
   Exchange exchange{ranks, {}};
-  // Nothing, in a line, at its border, in the window, and more than a share of it.
+  // Nothing, in a line, at its border, in the receive buffer, and more than a share of it.
   constexpr std::int64_t kLengths[] = {0, 1, 5, 6, 7, 100, 1500, 20'000};
   for (int from = 0; from < ranks; ++from) {
     Counts row;

@@ -225,11 +225,11 @@ TEST(NicCallOf, AllgathersOfShortBlocks) {
 }
 
 TEST(NicProbe, WithoutADaemonItSaysWhatToStart) {
-  const auto offer = nic::probe_capabilities(
+  const auto capabilities = nic::probe_capabilities(
       "/nonexistent/nic.sock", {}, [](const std::string&, std::uint32_t) { return true; });
-  ASSERT_FALSE(offer.ok());
-  EXPECT_EQ(offer.error().code, base::Code::unsupported);
-  EXPECT_NE(offer.error().message.find("/nonexistent/nic.sock"), std::string::npos);
+  ASSERT_FALSE(capabilities.ok());
+  EXPECT_EQ(capabilities.error().code, base::Code::unsupported);
+  EXPECT_NE(capabilities.error().message.find("/nonexistent/nic.sock"), std::string::npos);
   EXPECT_EQ(base::Settings().text(base::Setting::nic_socket), nic::kServicePath);
 }
 

@@ -178,7 +178,7 @@ Status keep(base::Result<std::unique_ptr<Communicator>> from, std::unique_ptr<Co
   return base::success();
 }
 
-// So that the parent's own windows are there.
+// So that the parent's own receive buffers are there.
 Status warm_up(RankThread& self, std::unique_ptr<Communicator>&) {
   return self.world->run(barrier_call(), nullptr, nullptr);
 }

@@ -41,12 +41,12 @@ std::int64_t lines_needed(const algorithm::Algorithm& row, const schedule::Shape
   }
   plan::BindOptions options{.element_bytes = 64, .input = {}, .output = {}, .geometry = {}};
   options.hosts = shape.hosts;
-  return plan::window_need(set, options).lines;
+  return plan::receive_need(set, options).lines;
 }
 
 void check_row(const algorithm::Algorithm& row, const schedule::Shape& shape) {
   const std::int64_t lines =
-      plan_segment(shape.ranks, base::Settings()).windows[plan::SizeClass::bulk].lines;
+      plan_segment(shape.ranks, base::Settings()).receive_buffers[plan::SizeClass::bulk].lines;
   if (!algorithm::why_illegal(row, shape, algorithm::default_parameters(row, shape)).empty()) {
     return;
   }
@@ -83,10 +83,10 @@ TEST(SegmentSlots, LongCallsOfSomeHostsAreNotEachFollowedByCredit) {
     const SegmentLayout layout = plan_segment(ranks, settings, Links::streams);
     std::int64_t bytes = 0;
     for (const plan::SizeClass size : plan::kSizeClasses) {
-      bytes += layout.windows[size].windows_bytes();
+      bytes += layout.receive_buffers[size].total_bytes();
     }
-    const plan::WindowGeometry& bulk = layout.windows[plan::SizeClass::bulk];
-    EXPECT_GE(bulk.channels, 4);
+    const plan::ReceiveGeometry& bulk = layout.receive_buffers[plan::SizeClass::bulk];
+    EXPECT_GE(bulk.slot_indexes, 4);
     EXPECT_EQ(bulk.data_bytes, 1024 * 1024);
     EXPECT_LE(bytes, settings.bytes(base::Setting::buffers));
   }
@@ -95,7 +95,7 @@ TEST(SegmentSlots, LongCallsOfSomeHostsAreNotEachFollowedByCredit) {
 std::int64_t bulk_window(const char* buffers, int ranks, Links links) {
   const auto settings = base::Settings::from({{"UNISONO_BUFFERS", buffers}});
   EXPECT_TRUE(settings.ok());
-  return plan_segment(ranks, *settings, links).windows[plan::SizeClass::bulk].data_bytes;
+  return plan_segment(ranks, *settings, links).receive_buffers[plan::SizeClass::bulk].data_bytes;
 }
 
 TEST(SegmentWindows, GrowWithTheMemoryOfOneHost) {
@@ -117,20 +117,20 @@ constexpr std::int64_t kMuchRoom = 4096 * kMiB;
 
 TEST(SegmentWindows, OfStreamsHaveRoomForAPieceOfEachOtherMember) {
   const base::Settings settings;
-  const auto window = [&settings](int ranks, const Spread& spread) {
+  const auto buffer_bytes = [&settings](int ranks, const Spread& spread) {
     return plan_segment(ranks, settings, Links::streams, spread)
-        .windows[plan::SizeClass::bulk]
+        .receive_buffers[plan::SizeClass::bulk]
         .data_bytes;
   };
   const Spread alone{.on_a_host = 1, .room = kMuchRoom};
-  EXPECT_EQ(window(2, alone), 1 * kMiB);
-  EXPECT_EQ(window(3, alone), 2 * kMiB);
-  EXPECT_EQ(window(4, alone), 4 * kMiB);
-  EXPECT_EQ(window(8, alone), 8 * kMiB);
-  EXPECT_EQ(window(8, {.on_a_host = 2, .room = kMuchRoom}), 4 * kMiB);
-  EXPECT_EQ(window(8, {.on_a_host = 1, .room = 256 * kMiB}), 4 * kMiB);
-  EXPECT_EQ(window(8, {.on_a_host = 1, .room = 0}), 1 * kMiB);
-  EXPECT_EQ(window(8, {.on_a_host = 0, .room = kMuchRoom}), 1 * kMiB);
+  EXPECT_EQ(buffer_bytes(2, alone), 1 * kMiB);
+  EXPECT_EQ(buffer_bytes(3, alone), 2 * kMiB);
+  EXPECT_EQ(buffer_bytes(4, alone), 4 * kMiB);
+  EXPECT_EQ(buffer_bytes(8, alone), 8 * kMiB);
+  EXPECT_EQ(buffer_bytes(8, {.on_a_host = 2, .room = kMuchRoom}), 4 * kMiB);
+  EXPECT_EQ(buffer_bytes(8, {.on_a_host = 1, .room = 256 * kMiB}), 4 * kMiB);
+  EXPECT_EQ(buffer_bytes(8, {.on_a_host = 1, .room = 0}), 1 * kMiB);
+  EXPECT_EQ(buffer_bytes(8, {.on_a_host = 0, .room = kMuchRoom}), 1 * kMiB);
 }
 
 TEST(SegmentWindows, OfStreamsStayWithinTheMemoryOfAHostAndTheRoomOfAll) {
@@ -143,14 +143,14 @@ TEST(SegmentWindows, OfStreamsStayWithinTheMemoryOfAHostAndTheRoomOfAll) {
         for (const std::int64_t room : {64 * kMiB, 512 * kMiB, kMuchRoom}) {
           SCOPED_TRACE(testing::Message() << buffers << ", " << ranks << " ranks, " << on_a_host
                                           << " on a host, room " << room);
-          const plan::WindowGeometry bulk =
+          const plan::ReceiveGeometry bulk =
               plan_segment(ranks, *settings, Links::streams, {.on_a_host = on_a_host, .room = room})
-                  .windows[plan::SizeClass::bulk];
-          if (bulk == usual.windows[plan::SizeClass::bulk]) continue;
-          EXPECT_GT(bulk.data_bytes, usual.windows[plan::SizeClass::bulk].data_bytes);
-          EXPECT_GE(bulk.channels, 4);
+                  .receive_buffers[plan::SizeClass::bulk];
+          if (bulk == usual.receive_buffers[plan::SizeClass::bulk]) continue;
+          EXPECT_GT(bulk.data_bytes, usual.receive_buffers[plan::SizeClass::bulk].data_bytes);
+          EXPECT_GE(bulk.slot_indexes, 4);
           EXPECT_LE(bulk.rank_stride() * on_a_host, settings->bytes(base::Setting::buffers));
-          EXPECT_LE(bulk.windows_bytes(), room);
+          EXPECT_LE(bulk.total_bytes(), room);
         }
       }
     }
@@ -177,19 +177,20 @@ TEST(MemoryLayout, TellsEveryDifferenceOfBuffers) {
   EXPECT_NE(layout("80M"), layout("96M"));
 }
 
-// Longer windows leave many ranks all the slot indexes that the usual ones have there.
+// Longer buffers leave many ranks all the slot indexes that the usual ones have there.
 TEST(SegmentWindows, DoNotGrowAtTheExpenseOfSlotIndexes) {
   for (const char* const buffers : {"512M", "1G", "2G", "4G"}) {
     const auto settings = base::Settings::from({{"UNISONO_BUFFERS", buffers}});
     ASSERT_TRUE(settings.ok());
     for (const int ranks : {2, 8, 16, 32, 48, 64, 128}) {
       const SegmentLayout layout = plan_segment(ranks, *settings);
-      EXPECT_EQ(layout.windows[plan::SizeClass::bulk].channels, 8) << ranks << ", " << buffers;
+      EXPECT_EQ(layout.receive_buffers[plan::SizeClass::bulk].slot_indexes, 8)
+          << ranks << ", " << buffers;
     }
   }
 }
 
-// Longer windows never take more than the setting allows, of all ranks together.
+// Longer buffers never take more than the setting allows, of all ranks together.
 TEST(SegmentWindows, StayWithinTheSetting) {
   for (const std::int64_t megabytes : {64, 128, 256, 512, 1024, 2048, 4096}) {
     const auto settings =
@@ -199,7 +200,8 @@ TEST(SegmentWindows, StayWithinTheSetting) {
       const SegmentLayout layout = plan_segment(ranks, *settings);
       std::int64_t bytes = 0;
       for (const plan::SizeClass size : plan::kSizeClasses) {
-        bytes += layout.windows[size].given() ? layout.windows[size].windows_bytes() : 0;
+        bytes +=
+            layout.receive_buffers[size].given() ? layout.receive_buffers[size].total_bytes() : 0;
       }
       EXPECT_LE(bytes, megabytes << 20) << ranks << " ranks, " << megabytes << " MiB";
     }

@@ -31,11 +31,11 @@ TEST(CallRecord, IsReadWholeOrNotAtAll) {
   EXPECT_FALSE(read_record(record)) << "its owner writes it anew";
 }
 
-// Rank 0's lane of two ranks.
+// Rank 0's queue of two ranks.
 class CallRecordLane : public testing::Test {
  protected:
-  static constexpr plan::WindowGeometry kGeometry{
-      .ranks = 2, .channels = 4, .lines = 4, .data_bytes = 64};
+  static constexpr plan::ReceiveGeometry kGeometry{
+      .ranks = 2, .slot_indexes = 4, .lines = 4, .data_bytes = 64};
 
   static std::byte* aligned(std::vector<std::byte>& bytes) {
     void* start = bytes.data();
@@ -44,10 +44,10 @@ class CallRecordLane : public testing::Test {
   }
 
   std::vector<std::byte> control_ =
-      std::vector<std::byte>(static_cast<std::size_t>(lane_control_bytes(kGeometry)) + 64);
-  std::vector<std::byte> windows_ =
-      std::vector<std::byte>(static_cast<std::size_t>(kGeometry.windows_bytes()) + 64);
-  Lane lane{kGeometry, 0, aligned(control_), aligned(windows_), 1};
+      std::vector<std::byte>(static_cast<std::size_t>(size_queue_control_bytes(kGeometry)) + 64);
+  std::vector<std::byte> receive_buffers_ =
+      std::vector<std::byte>(static_cast<std::size_t>(kGeometry.total_bytes()) + 64);
+  SizeQueue size_queue{kGeometry, 0, aligned(control_), aligned(receive_buffers_), 1};
 };
 
 // Others that find a difference name both calls.
@@ -57,10 +57,10 @@ TEST_F(CallRecordLane, OfACallIsThereBeforeItsFirstStepUnlessItWaitsForRoom) {
   const std::shared_ptr<plan::Plan::Part[]> parts = std::make_shared<plan::Plan::Part[]>(1);
   parts[0] = {1, std::vector<plan::Program>(2)};
   plan.parts = parts;
-  std::vector<HostOperation> operations(kGeometry.channels + 1);
+  std::vector<HostOperation> operations(kGeometry.slot_indexes + 1);
   for (HostOperation& operation : operations) {
-    operation.start(plan, lane, {.index = 7, .history = 1});
-    const auto record = read_record(lane.record(operation.sequence(), 0));
+    operation.start(plan, size_queue, {.index = 7, .history = 1});
+    const auto record = read_record(size_queue.record(operation.sequence(), 0));
     ASSERT_TRUE(record);
     if (&operation != &operations.back()) {
       EXPECT_TRUE(operation.entered());
@@ -74,11 +74,11 @@ TEST_F(CallRecordLane, OfACallIsThereBeforeItsFirstStepUnlessItWaitsForRoom) {
 }
 
 TEST_F(CallRecordLane, ThoseOfARankAreOnesThatAreStillThere) {
-  EXPECT_TRUE(read_records(lane, 1).empty());
-  lane.record(2, 1).index = 5;
-  lane.record(2, 1).sequence = 2;
-  lane.record(3, 0).sequence = 3;
-  const std::vector<RecordCopy> records = read_records(lane, 1);
+  EXPECT_TRUE(read_records(size_queue, 1).empty());
+  size_queue.record(2, 1).index = 5;
+  size_queue.record(2, 1).sequence = 2;
+  size_queue.record(3, 0).sequence = 3;
+  const std::vector<RecordCopy> records = read_records(size_queue, 1);
   ASSERT_EQ(records.size(), 1U);
   EXPECT_EQ(records.front().index, 5U);
 }

@@ -175,23 +175,23 @@ class LandingOperation : public testing::Test {
   Operation operation;
 
  private:
-  static constexpr plan::WindowGeometry geometry_{
-      .ranks = 2, .channels = 2, .lines = 8, .data_bytes = 1024};
+  static constexpr plan::ReceiveGeometry geometry_{
+      .ranks = 2, .slot_indexes = 2, .lines = 8, .data_bytes = 1024};
   struct Free {
     void operator()(std::byte* memory) const { std::free(memory); }
   };
   std::unique_ptr<std::byte, Free> make_memory() const {
-    const std::size_t bytes = control_bytes_ + static_cast<std::size_t>(geometry_.windows_bytes());
+    const std::size_t bytes = control_bytes_ + static_cast<std::size_t>(geometry_.total_bytes());
     std::unique_ptr<std::byte, Free> memory(static_cast<std::byte*>(std::aligned_alloc(64, bytes)));
     std::fill_n(memory.get(), bytes, std::byte{0});
     return memory;
   }
 
   const topology::HostMap hosts_ = topology::HostMap::apart(2);
-  const std::size_t control_bytes_ = static_cast<std::size_t>(lane_control_bytes(geometry_));
+  const std::size_t control_bytes_ = static_cast<std::size_t>(size_queue_control_bytes(geometry_));
   const std::unique_ptr<std::byte, Free> memory_ = make_memory();
-  const Lane lane_{geometry_, 0, memory_.get(), memory_.get() + control_bytes_, 1};
-  Lanes lanes_{lane_, lane_, lane_};
+  const SizeQueue size_queue_{geometry_, 0, memory_.get(), memory_.get() + control_bytes_, 1};
+  SizeQueues size_queues_{size_queue_, size_queue_, size_queue_};
   const std::vector<int> job_ranks_{0, 1};
   Counters counters_;
   const Machine machine_{.router = network::Router(transport, &transport, hosts_, 0),
@@ -203,7 +203,7 @@ class LandingOperation : public testing::Test {
   std::vector<std::int32_t> output_ = std::vector<std::int32_t>(200);
 
  protected:
-  InlineEngine engine{{machine_, lanes_}};
+  InlineEngine engine{{machine_, size_queues_}};
 };
 
 // It may be freed with its buffers, and others go on.

@@ -141,7 +141,7 @@ TEST(LookAhead, AProgramWithOneWaitIsRunInOrder) {
 
 TEST(LookAhead, NotWherePullsAre) {
   plan::BindOptions options{.element_bytes = 8, .input = {}, .output = {}, .geometry = {}};
-  options.geometry = {.ranks = 5, .channels = 2, .lines = 64, .data_bytes = 1 << 18};
+  options.geometry = {.ranks = 5, .slot_indexes = 2, .lines = 64, .data_bytes = 1 << 18};
   const auto set = build_set("direct", {Collective::allgather, 5, 0, 1000, false});
   EXPECT_TRUE(bind_schedules(set, 0, options)[0].looks_ahead);
   options.pull_from = 64;

@@ -11,7 +11,7 @@
 
 #include "algorithm/algorithm.hpp"
 #include "engine/interpreter.hpp"
-#include "engine/lane.hpp"
+#include "engine/size_queue.hpp"
 #include "harness/collective_data.hpp"
 #include "plan/bind/bind.hpp"
 
@@ -45,10 +45,11 @@ class RanksByHand {
         of_(unisono::test::material(kType, kSum)) {
     const schedule::Shape& shape = set_[0].shape;
     bind_.element_bytes = static_cast<std::int64_t>(of_.size);
-    bind_.geometry = {.ranks = shape.ranks, .channels = 2, .lines = 1024, .data_bytes = 1 << 19};
+    bind_.geometry = {
+        .ranks = shape.ranks, .slot_indexes = 2, .lines = 1024, .data_bytes = 1 << 19};
     bind_.land_from = options.land_from;
     bind_.hosts = options.hosts;
-    windows_.resize(at(bind_.geometry.windows_bytes() + plan::kLineBytes));
+    receive_buffers_.resize(at(bind_.geometry.total_bytes() + plan::kLineBytes));
     job_ranks_.resize(set_.size());
     std::iota(job_ranks_.begin(), job_ranks_.end(), 0);
     for (int r = 0; r < shape.ranks; ++r) {
@@ -76,7 +77,7 @@ class RanksByHand {
     Frame frame;
     frame.bases[static_cast<int>(plan::Space::input)] = buffers_[at(rank)].input;
     frame.bases[static_cast<int>(plan::Space::output)] = buffers_[at(rank)].output;
-    frame.bases[static_cast<int>(plan::Space::windows)] = base();
+    frame.bases[static_cast<int>(plan::Space::receive_buffers)] = base();
     frame.tag = make_tag(3, 1);
     frame.kernel = arith::find_kernel(kSum, kType);
     const Machine machine{.router = network::Router(transport_, &transport_, bind_.hosts, rank),
@@ -110,8 +111,8 @@ class RanksByHand {
     std::ranges::copy(input, own.input);
   }
   std::byte* base() {
-    return windows_.data() + plan::kLineBytes -
-           reinterpret_cast<std::uintptr_t>(windows_.data()) % plan::kLineBytes;
+    return receive_buffers_.data() + plan::kLineBytes -
+           reinterpret_cast<std::uintptr_t>(receive_buffers_.data()) % plan::kLineBytes;
   }
   static std::size_t at(std::int64_t number) { return static_cast<std::size_t>(number); }
 
@@ -120,7 +121,7 @@ class RanksByHand {
   std::vector<Position> positions_;
   unisono::test::Material of_;
   plan::BindOptions bind_;
-  Bytes windows_;
+  Bytes receive_buffers_;
   std::vector<int> job_ranks_;
   std::vector<plan::Program> programs_;
   std::vector<Buffers> buffers_;

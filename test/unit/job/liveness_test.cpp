@@ -144,7 +144,7 @@ INSTANTIATE_TEST_SUITE_P(Methods, LivenessMethod,
 TEST(Liveness, WatchesMoreProcessesThanItHasDescriptors) {
   constexpr std::size_t kProcesses = Liveness::kMostDescriptors + 3;
   std::vector<std::unique_ptr<Sleeper>> sleepers;
-  std::vector<bootstrap::Member> members;
+  std::vector<bootstrap::RankLocation> members;
   for (std::size_t i = 0; i < kProcesses; ++i) {
     sleepers.push_back(std::make_unique<Sleeper>());
     members.push_back({sleepers.back()->pid()});

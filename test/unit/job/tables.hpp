@@ -30,7 +30,7 @@ class Tables {
     info.rank = rank;
     info.ranks = ranks_;
     info.job = "parts";
-    info.members.assign(static_cast<std::size_t>(ranks_), bootstrap::Member{getpid()});
+    info.members.assign(static_cast<std::size_t>(ranks_), bootstrap::RankLocation{getpid()});
     return info;
   }
 

@@ -14,7 +14,7 @@ namespace {
 using schedule::Blocks;
 using schedule::Collective;
 
-constexpr WindowGeometry kGeometry{.ranks = 4, .channels = 2, .lines = 24, .data_bytes = 4096};
+constexpr ReceiveGeometry kGeometry{.ranks = 4, .slot_indexes = 2, .lines = 24, .data_bytes = 4096};
 
 Program bind_alltoall(int rank, std::int64_t length, LocalOptions options) {
   const std::vector<std::int64_t> counts(4, length);
@@ -77,16 +77,16 @@ TEST(BindLocal, WhatIsOfferedByAnotherHostIsGotThroughTheShare) {
     if (step.kind != StepKind::get) continue;
     EXPECT_EQ(step.bytes, 5000);
     EXPECT_EQ(step.count, longest_block(options));
-    EXPECT_EQ(step.right.space, Space::windows);
+    EXPECT_EQ(step.right.space, Space::receive_buffers);
   }
 }
 
 TEST(BindLocal, WhatDoesNotFitAShareOfTheWindowIsOffered) {
-  EXPECT_EQ(count_of(bind_alltoall(1, 1024, true, false), StepKind::offer), 0);
-  const Program offered = bind_alltoall(1, 1025, true, false);
-  EXPECT_EQ(count_of(offered, StepKind::offer), 3);
-  EXPECT_EQ(count_of(offered, StepKind::pull), 3);
-  EXPECT_EQ(offered.staging_bytes, 0);
+  EXPECT_EQ(count_of(bind_alltoall(1, 1024, true, false), StepKind::advertise), 0);
+  const Program advertised = bind_alltoall(1, 1025, true, false);
+  EXPECT_EQ(count_of(advertised, StepKind::advertise), 3);
+  EXPECT_EQ(count_of(advertised, StepKind::pull), 3);
+  EXPECT_EQ(advertised.staging_bytes, 0);
 }
 
 TEST(BindLocal, WhatMayNotBePulledOrWillBeOverwrittenIsStaged) {
@@ -95,7 +95,7 @@ TEST(BindLocal, WhatMayNotBePulledOrWillBeOverwrittenIsStaged) {
   const Program in_place = bind_alltoall(1, 1025, true, true);
   EXPECT_EQ(in_place.staging_bytes, 3 * 1088);
   for (const Step& step : in_place.steps) {
-    if (step.kind == StepKind::offer) {
+    if (step.kind == StepKind::advertise) {
       EXPECT_EQ(step.left.space, Space::staging);
     }
   }
@@ -103,7 +103,7 @@ TEST(BindLocal, WhatMayNotBePulledOrWillBeOverwrittenIsStaged) {
 
 std::int64_t staged_offers(const Program& program) {
   return std::ranges::count_if(program.steps, [](const Step& step) {
-    return step.kind == StepKind::offer && step.left.space == Space::staging;
+    return step.kind == StepKind::advertise && step.left.space == Space::staging;
   });
 }
 
@@ -112,15 +112,16 @@ TEST(BindLocal, SoManyBytesAreStagedAndTheRestIsPulled) {
   options.pull = true;
   options.staged_up_to = 2 * 1088;
   const Program some = bind_alltoall(1, 1025, options);
-  EXPECT_EQ(count_of(some, StepKind::offer), 3);
+  EXPECT_EQ(count_of(some, StepKind::advertise), 3);
   EXPECT_EQ(staged_offers(some), 2);
   EXPECT_EQ(some.staging_bytes, 2 * 1088);
   EXPECT_EQ(staged_offers(bind_alltoall(1, 3000, options)), 0) << "not even one fits";
 }
 
 std::int64_t awaited_returns(const Program& program) {
-  return std::ranges::count_if(
-      program.steps, [](const Step& step) { return step.kind == StepKind::wait && step.note < 0; });
+  return std::ranges::count_if(program.steps, [](const Step& step) {
+    return step.kind == StepKind::wait && step.length_header < 0;
+  });
 }
 
 // Where staging lasts, no step waits for the ranks that read it.
@@ -155,11 +156,11 @@ TEST(BindLocal, AShortMessageIsInItsLineWhereTheWindowHasNoShare) {
   shape.ranks = 4;
   shape.blocks = *Blocks::of_pairs_of(1, counts, counts);
   LocalOptions options;
-  options.geometry = {.ranks = 4, .channels = 2, .lines = 24, .data_bytes = 192};
+  options.geometry = {.ranks = 4, .slot_indexes = 2, .lines = 24, .data_bytes = 192};
   ASSERT_EQ(longest_block(options), 0);
   const auto* row = algorithm::find(shape.collective, "linear");
   const Program program = bind_local(*algorithm::build(*row, shape, {}, 1), options);
-  EXPECT_EQ(count_of(program, StepKind::offer), 0);
+  EXPECT_EQ(count_of(program, StepKind::advertise), 0);
   EXPECT_EQ(count_of(program, StepKind::put), 3);
 }
 
@@ -178,9 +179,9 @@ TEST(BindLocal, EveryMessageHasItsLengthNoted) {
   for (const std::int64_t length : {7, 100, 2000}) {
     for (const Step& step : bind_alltoall(2, length, true, false).steps) {
       const bool is_message =
-          step.kind == StepKind::offer || (step.kind == StepKind::put && step.bytes > 0);
+          step.kind == StepKind::advertise || (step.kind == StepKind::put && step.bytes > 0);
       if (is_message) {
-        EXPECT_EQ(step.note, length);
+        EXPECT_EQ(step.length_header, length);
       }
     }
   }

@@ -9,7 +9,7 @@
 
 #include "algorithm/algorithm.hpp"
 #include "engine/interpreter.hpp"
-#include "engine/lane.hpp"
+#include "engine/size_queue.hpp"
 #include "plan/bind/pulls.hpp"
 #include "plan/bind/references.hpp"
 #include "transport/shm/shm.hpp"
@@ -39,7 +39,7 @@ std::vector<Schedule> build_set(std::string_view name, const Shape& shape) {
 BindOptions options_for(int ranks, std::int64_t element_bytes) {
   BindOptions options;
   options.element_bytes = element_bytes;
-  options.geometry = {.ranks = ranks, .channels = 2, .lines = 32, .data_bytes = 8192};
+  options.geometry = {.ranks = ranks, .slot_indexes = 2, .lines = 32, .data_bytes = 8192};
   return options;
 }
 
@@ -65,9 +65,9 @@ TEST(Bind, ALongerPayloadLiesInTheDataAreaAndItsFlagInALine) {
   const BindOptions options = options_for(2, 8);
   const auto program = bind_schedules(set, 0, options)[0];
   const Step& put = *steps_of(program, StepKind::put)[0];
-  const std::int64_t window = options.geometry.rank_stride();  // of rank 1, the peer
-  EXPECT_GE(put.target.offset - window, options.geometry.lines * kLineBytes);
-  EXPECT_LT(put.flag - window, options.geometry.lines * kLineBytes);
+  const std::int64_t buffer = options.geometry.rank_stride();  // of rank 1, the peer
+  EXPECT_GE(put.target.offset - buffer, options.geometry.lines * kLineBytes);
+  EXPECT_LT(put.flag - buffer, options.geometry.lines * kLineBytes);
   EXPECT_EQ(put.flag % kLineBytes, kLinePayload);
 }
 
@@ -90,13 +90,13 @@ TEST(Bind, FlagsNeverLieWherePayloadMay) {
             EXPECT_LT(step.flag % options.geometry.rank_stride(),
                       options.geometry.lines * kLineBytes);
           }
-          if (step.kind == StepKind::wait || step.target.space != Space::windows) continue;
+          if (step.kind == StepKind::wait || step.target.space != Space::receive_buffers) continue;
           const std::int64_t at = step.target.offset % options.geometry.rank_stride();
           const std::int64_t end = at + step.bytes;
           if (at < options.geometry.lines * kLineBytes) {
             EXPECT_LE(at % kLineBytes + step.bytes, kLinePayload) << row.name;
           } else {
-            EXPECT_LE(end, options.geometry.window_bytes()) << row.name;
+            EXPECT_LE(end, options.geometry.receive_buffer_bytes()) << row.name;
           }
         }
       }
@@ -112,8 +112,8 @@ class TwoReferring : public testing::Test {
   TwoReferring() {
     options_.refer_from = 1;
     const auto set = build_set("ring", {Collective::allreduce, 2, 0, kCount, false});
-    const auto windows = static_cast<std::size_t>(options_.geometry.windows_bytes());
-    memory_.resize(windows + 4 * kBuffer);
+    const auto receive_buffers = static_cast<std::size_t>(options_.geometry.total_bytes());
+    memory_.resize(receive_buffers + 4 * kBuffer);
     for (int r = 0; r < 2; ++r) {
       programs_.push_back(bind_schedules(set, r, options_)[static_cast<std::size_t>(r)]);
       machines_[r].job_ranks = kJobRanks;
@@ -122,8 +122,9 @@ class TwoReferring : public testing::Test {
       machines_[r].job_memory = memory_.data();
       machines_[r].job_memory_bytes = memory_.size();
       Frame& frame = frames_[r];
-      frame.bases[static_cast<int>(Space::windows)] = memory_.data();
-      frame.bases[static_cast<int>(Space::input)] = memory_.data() + windows + 2 * r * kBuffer;
+      frame.bases[static_cast<int>(Space::receive_buffers)] = memory_.data();
+      frame.bases[static_cast<int>(Space::input)] =
+          memory_.data() + receive_buffers + 2 * r * kBuffer;
       frame.bases[static_cast<int>(Space::output)] =
           frame.bases[static_cast<int>(Space::input)] + kBuffer;
       frame.tag = make_tag(1, 7);
@@ -359,8 +360,8 @@ TEST(Bind, AHelperHasTheHelpableStepsOfTheOwnersProgram) {
   EXPECT_GT(shortened, 5);
 }
 
-// A pulled message is an offer; its receiver gives the source back, and the sender awaits that
-// last.
+// A pulled message is an advertisement; its receiver gives the source back, and the sender awaits
+// that last.
 TEST(Bind, APulledMessageIsAnOfferThatIsGivenBack) {
   const auto set = build_set("flat", {Collective::broadcast, 3, 0, 1000, false});
   BindOptions options = options_for(3, 8);
@@ -368,7 +369,7 @@ TEST(Bind, APulledMessageIsAnOfferThatIsGivenBack) {
   options.pull_from = 64;
   const auto root = bind_schedules(set, 0, options)[0];
   EXPECT_TRUE(steps_of(root, StepKind::put).empty());
-  ASSERT_EQ(steps_of(root, StepKind::offer).size(), 1U);
+  ASSERT_EQ(steps_of(root, StepKind::advertise).size(), 1U);
   const auto returns = steps_of(root, StepKind::wait);
   ASSERT_EQ(returns.size(), 2U);
   for (int r = 1; r < 3; ++r) {
@@ -383,7 +384,7 @@ TEST(Bind, APulledMessageIsAnOfferThatIsGivenBack) {
     EXPECT_EQ(puts[0]->flag, returns[static_cast<std::size_t>(r - 1)]->flag);
     EXPECT_EQ(&receiver.steps.back(), puts[0]);
   }
-  EXPECT_EQ(window_need(set, options).data_bytes, 0);
+  EXPECT_EQ(receive_need(set, options).data_bytes, 0);
 }
 
 TEST(Bind, WhatIsPulledToBeReducedComesInPartsThatFitACache) {
@@ -440,13 +441,15 @@ TEST(Pulls, OnlyFromMemoryThatStaysAndToOnesThatDoNotSendItOn) {
 
 TEST(Bind, TheNeedOfWindowsIsKnownBeforehand) {
   const auto set = build_set("serial", {Collective::reduce, 9, 0, 100, false});
-  const auto need = window_need(set, options_for(9, 8));
+  const auto need = receive_need(set, options_for(9, 8));
   EXPECT_EQ(need.lines, 8);
   EXPECT_GE(need.data_bytes, 8 * 800);
-  EXPECT_TRUE(need.fits({.ranks = 9, .channels = 2, .lines = 8, .data_bytes = need.data_bytes}));
-  EXPECT_FALSE(need.fits({.ranks = 9, .channels = 2, .lines = 7, .data_bytes = need.data_bytes}));
+  EXPECT_TRUE(
+      need.fits({.ranks = 9, .slot_indexes = 2, .lines = 8, .data_bytes = need.data_bytes}));
   EXPECT_FALSE(
-      need.fits({.ranks = 9, .channels = 2, .lines = 8, .data_bytes = need.data_bytes - 1}));
+      need.fits({.ranks = 9, .slot_indexes = 2, .lines = 7, .data_bytes = need.data_bytes}));
+  EXPECT_FALSE(
+      need.fits({.ranks = 9, .slot_indexes = 2, .lines = 8, .data_bytes = need.data_bytes - 1}));
 }
 
 // Two ranks exchange and add, one step at a time.
@@ -455,8 +458,8 @@ TEST(Interpreter, BlocksUntilTheFlagOfItsOwnOperationAndCallArrives) {
   const BindOptions options = options_for(2, 8);
   const auto first = bind_schedules(set, 0, options)[0];
   const auto second = bind_schedules(set, 1, options)[1];
-  alignas(64) static std::byte windows[64 * 1024] = {};
-  ASSERT_LE(options.geometry.rank_stride() * 2, static_cast<std::int64_t>(sizeof windows));
+  alignas(64) static std::byte receive_buffers[64 * 1024] = {};
+  ASSERT_LE(options.geometry.rank_stride() * 2, static_cast<std::int64_t>(sizeof receive_buffers));
   double in[2] = {1.5, 2.25}, out[2] = {};
   transport::SharedMemory shm;
   wait::SleeperTable sleepers;
@@ -472,7 +475,7 @@ TEST(Interpreter, BlocksUntilTheFlagOfItsOwnOperationAndCallArrives) {
     Frame frame;
     frame.bases[0] = reinterpret_cast<std::byte*>(&in[r]);
     frame.bases[1] = reinterpret_cast<std::byte*>(&out[r]);
-    frame.bases[2] = windows;
+    frame.bases[2] = receive_buffers;
     frame.tag = make_tag(9, digest);
     frame.kernel = arith::find_kernel(arith::Operator::sum, arith::Type::float64);
     return frame;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Calls that the windows are too small for: the error says by how much, and what to raise. Which
-// calls share what was bound, and for how long. That plans are right is seen by those who run them
-// (local_counts_test.cpp, segments_test.cpp).
+// Calls that the receive buffers are too small for: the error says by how much, and what to raise.
+// Which calls share what was bound, and for how long. That plans are right is seen by those who run
+// them (local_counts_test.cpp, segments_test.cpp).
 #include "plan/plan_cache.hpp"
 
 #include <gtest/gtest.h>
@@ -26,9 +26,10 @@ PlanContext context_of(std::int64_t lines, std::int64_t data_bytes) {
   PlanContext context;
   context.ranks = kRanks;
   context.hosts = topology::HostMap::of_labels(std::vector{0, 0, 1, 1});
-  context.windows[SizeClass::small] = {.ranks = kRanks, .channels = 1, .lines = 1, .data_bytes = 0};
-  context.windows[SizeClass::bulk] = {
-      .ranks = kRanks, .channels = 1, .lines = lines, .data_bytes = data_bytes};
+  context.receive_buffers[SizeClass::small] = {
+      .ranks = kRanks, .slot_indexes = 1, .lines = 1, .data_bytes = 0};
+  context.receive_buffers[SizeClass::bulk] = {
+      .ranks = kRanks, .slot_indexes = 1, .lines = lines, .data_bytes = data_bytes};
   return context;
 }
 
@@ -48,7 +49,8 @@ TEST(PlanCache, RanksOfSeveralHostsThatKnowTheirOwnCountsOnlyNeedAShareForEach) 
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.error().code, base::Code::resources);
   EXPECT_EQ(refused.error().message,
-            "linear on 4 ranks of several hosts needs a share of 64 bytes of the windows for each, "
+            "linear on 4 ranks of several hosts needs a share of 64 bytes of the receive buffers "
+            "for each, "
             "but they have 0; raise UNISONO_BUFFERS");
   PlanCache enough(context_of(2 * kRanks, 64 * kRanks));
   const auto planned = enough.find(alltoallv_of_local_counts(), true);

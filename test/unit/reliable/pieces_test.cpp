@@ -25,7 +25,7 @@ TEST(Pieces, MakeUpThePacketInAnyOrder) {
   for (const std::size_t payload : {1161, 1400, 8928}) {
     const auto packet = packet_of(payload);
     auto pieces = cut(kGate, 0, packet, 508);
-    for (const Piece& piece : pieces) {
+    for (const PacketPiece& piece : pieces) {
       EXPECT_LE(wire::kHeaderBytes + piece.bytes.size(), 508U);
     }
     std::ranges::reverse(pieces);
@@ -66,7 +66,7 @@ TEST(Pieces, OfManyPacketsAtOnce) {
 
 TEST(Pieces, ThatCannotBeAreNotBelieved) {
   const auto packet = packet_of(1400);
-  const Piece piece = cut(kGate, 0, packet, 1232)[1];
+  const PacketPiece piece = cut(kGate, 0, packet, 1232)[1];
   Pieces store(1472);
   const auto refused = [&](auto change) {
     wire::Header header = piece.header;

@@ -140,9 +140,9 @@ TEST(PriceOf, ALongCallIsOfSegmentsThatFitTheBuffers) {
   const Parameters usual = algorithm::default_parameters(chain, shape);
   Pricing pricing{.machine = &model::default_machine(), .work = {.type = arith::Type::float64}};
   const double whole = price_of(chain, usual, shape, pricing)->ns;
-  pricing.window_bytes = std::int64_t{8} << 20;
+  pricing.receive_buffer_bytes = std::int64_t{8} << 20;
   EXPECT_EQ(price_of(chain, usual, shape, pricing)->ns, whole);
-  pricing.window_bytes = 1 << 20;
+  pricing.receive_buffer_bytes = 1 << 20;
   Shape eighth = shape;
   eighth.count /= 8;
   std::vector<schedule::Schedule> set;
@@ -195,7 +195,7 @@ TEST(LeastNs, IsNotAboveThePrice) {
           Circumstances now = circumstances();
           now.oversubscribed = true;
           Pricing pricing = pricing_of(shape, now, engine);
-          pricing.window_bytes = 0;  // all of it at once
+          pricing.receive_buffer_bytes = 0;  // all of it at once
           for (const Parameters& parameters : parameters_to_price(row, shape)) {
             if (!why_not(row, shape, parameters).empty() || one_stands_for_all(row, shape))
               continue;

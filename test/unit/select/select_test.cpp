@@ -64,10 +64,10 @@ TEST(ChooseByPrice, IsLegalForEveryShapeAndTheSameForAllWithOneMachine) {
                                     .cores = 2,
                                     .multicast = true,
                                     .staged_multicast = true,
-                                    .window_bytes = 128 << 10,
+                                    .receive_buffer_bytes = 128 << 10,
                                     .op = arith::Operator::max,
                                     .type = arith::Type::int64,
-                                    .shared_windows = true};
+                                    .shared_receive_buffers = true};
             const auto choice = choose_by_price(shape, now);
             ASSERT_EQ(choice.has_value(), ranks > 1);
             if (!choice) continue;
@@ -141,13 +141,13 @@ TEST(Choose, PicksSomethingLegalForUnequalBlocks) {
 // As measured: pieces that travel between turns on a core are slower than one way up and down.
 TEST(Choose, SplitsALongVectorOnlyWhereRanksHaveCores) {
   const Shape longer{.collective = Collective::allreduce, .ranks = 4, .count = 100'000};
-  const Circumstances crowded{.element_bytes = 8, .oversubscribed = true, .multicast = true};
+  const Circumstances oversubscribed{.element_bytes = 8, .oversubscribed = true, .multicast = true};
   const Circumstances roomy{.element_bytes = 8, .oversubscribed = false, .multicast = true};
-  EXPECT_EQ(choose(longer, crowded).algorithm->name, "reduce-broadcast");
+  EXPECT_EQ(choose(longer, oversubscribed).algorithm->name, "reduce-broadcast");
   EXPECT_EQ(choose(longer, roomy).algorithm->name, "ring");
   Shape shorter = longer;
   shorter.count = 100;
-  EXPECT_EQ(choose(shorter, crowded).algorithm->name, "gather-release");
+  EXPECT_EQ(choose(shorter, oversubscribed).algorithm->name, "gather-release");
 }
 
 // As measured on 2 cores, from the length on at which a vector is split (bench/choice).
@@ -158,10 +158,10 @@ TEST(Choose, GoesByPriceForLongCallsOfHelpedRanks) {
                              .cores = 2,
                              .multicast = true,
                              .staged_multicast = true,
-                             .window_bytes = 128 << 10,
+                             .receive_buffer_bytes = 128 << 10,
                              .op = arith::Operator::sum,
                              .type = arith::Type::float64,
-                             .shared_windows = true};
+                             .shared_receive_buffers = true};
   const Choice choice = choose(longer, helped);
   EXPECT_EQ(choice.origin, Origin::price);
   EXPECT_EQ(choice.engine, EngineKind::helping);
@@ -218,8 +218,8 @@ TEST(Choose, IsTheSameWithKnownChoices) {
                     .cores = 2,
                     .multicast = true,
                     .staged_multicast = true,
-                    .window_bytes = 1 << 20,
-                    .shared_windows = true};
+                    .receive_buffer_bytes = 1 << 20,
+                    .shared_receive_buffers = true};
   constexpr int kRanks = 5;
   KnownChoices known;
   const auto same = [&](const Shape& shape, const Overrides& overrides) {
@@ -269,10 +269,10 @@ TEST(Choose, KnownChoicesDoNotHideARuleForSomeLengths) {
                           .oversubscribed = true,
                           .cores = 2,
                           .staged_multicast = true,
-                          .window_bytes = 1 << 20,
+                          .receive_buffer_bytes = 1 << 20,
                           .op = arith::Operator::sum,
                           .type = arith::Type::float64,
-                          .shared_windows = true};
+                          .shared_receive_buffers = true};
   Shape shape{.collective = Collective::allreduce, .ranks = 5, .count = 17000};
   const std::string usual(choose(shape, now).algorithm->name);
   const auto overrides = parse_overrides("allreduce:^" + usual + "@130K-134K");  // 16640 to 17152
@@ -672,7 +672,7 @@ TEST(ChooseEngine, EachWithItsReason) {
   const Circumstances oversubscribed{.oversubscribed = true,
                                      .op = arith::Operator::sum,
                                      .type = arith::Type::int64,
-                                     .shared_windows = true};
+                                     .shared_receive_buffers = true};
   const auto expect = [&](const Circumstances& now, EngineKind engine, std::string_view reason) {
     const Choice choice = choose(shape, now);
     EXPECT_EQ(choice.engine, engine) << reason;
@@ -693,8 +693,8 @@ TEST(ChooseEngine, EachWithItsReason) {
   now.op = std::nullopt;
   expect(now, EngineKind::inline_, "a user's function has an address in its own process only");
   now = oversubscribed;
-  now.shared_windows = false;
-  expect(now, EngineKind::inline_, "ranks do not share their windows");
+  now.shared_receive_buffers = false;
+  expect(now, EngineKind::inline_, "ranks cannot write to each other's receive buffers");
 }
 
 TEST(ChooseEngine, TheNicPathOrTheReasonAgainstIt) {

@@ -20,10 +20,10 @@ inline Circumstances circumstances() {
           .cores = 4,
           .multicast = true,
           .staged_multicast = true,
-          .window_bytes = 128 << 10,
+          .receive_buffer_bytes = 128 << 10,
           .op = arith::Operator::sum,
           .type = arith::Type::float64,
-          .shared_windows = true};
+          .shared_receive_buffers = true};
 }
 
 }  // namespace unisono::select::test

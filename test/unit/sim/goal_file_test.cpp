@@ -31,7 +31,7 @@ TEST(GoalFile, OfAScheduleTakesItsTime) {
     ASSERT_TRUE(traces.ok()) << traces.error().message;
     const ProgramSet again = ProgramSet::compile_traces(*traces, machine);
     EXPECT_EQ(again.step_count(), programs.step_count());
-    const Outcome expected = sweep(programs), read = sweep(again);
+    const SimulationResult expected = sweep(programs), read = sweep(again);
     EXPECT_EQ(read.messages, expected.messages);
     EXPECT_NEAR(to_ns(read.finish), to_ns(expected.finish),
                 static_cast<double>(programs.step_count()));

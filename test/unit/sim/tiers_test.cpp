@@ -53,8 +53,8 @@ TEST(Tiers, AgreeOnRandomSchedules) {
     const auto set = random_set(ranks, 100, seed);
     const ProgramSet programs = programs_of(set, test_machine(kKinds[seed % 4]));
     const auto skew = random_skew(ranks, seed);
-    const Outcome by_rank = sweep_ranks(programs, skew);
-    const Outcome by_class = collapse(programs, skew);
+    const SimulationResult by_rank = sweep_ranks(programs, skew);
+    const SimulationResult by_class = collapse(programs, skew);
     EXPECT_EQ(by_rank.by_rank, by_class.by_rank);
     EXPECT_EQ(by_rank.finish, by_class.finish);
     EXPECT_EQ(by_rank.messages, by_class.messages);
@@ -67,7 +67,7 @@ TEST(Tiers, AgreeOnAllRowsOfTheTable) {
     const model::Machine machine = test_machine(kind);
     for_each_row({1, 2, 5, 16, 33}, [&](const auto& row, const auto& shape) {
       const ProgramSet programs = programs_of(set_of(row, shape), machine);
-      const Outcome by_rank = sweep_ranks(programs, {});
+      const SimulationResult by_rank = sweep_ranks(programs, {});
       EXPECT_EQ(by_rank.by_rank, collapse(programs).by_rank);
       if (!programs.uniform()) return;
       EXPECT_EQ(by_rank, sweep_steps(programs, {}));
@@ -153,7 +153,7 @@ TEST(Sweep, AddsUpWhatAMessageCosts) {
   sender.send(0, slot, schedule::input(0, 10));
   const ProgramSet programs =
       programs_of({std::move(root).take(), std::move(sender).take()}, test_machine());
-  const Outcome outcome = sweep(programs);
+  const SimulationResult outcome = sweep(programs);
   // C, o + O m, L + G m, r(80 bytes), c(80 bytes); float64
   const double reduction = 70 + (80.0 - 8) / (800 - 8) * (900 - 70);
   const double sent = 41 + 310 + 0.37 * 80;

@@ -217,7 +217,7 @@ TEST(Doorbells, AStrokeBetweenAnnouncementAndSleepIsNotLost) {
   EXPECT_TRUE(mine.anyone_asleep());
   mine.wake(0);  // the doorbell of another rank
   mine.wake(1);
-  // Would sleep for a minute if the stroke were lost.
+  // Would sleep for a minute if the wake-up were lost.
   EXPECT_TRUE(mine.sleep(1, announced, 60'000'000'000));
   mine.withdraw(1);
   EXPECT_FALSE(mine.anyone_asleep());
@@ -256,7 +256,7 @@ void hand_over(bool with_fence) {
     while (value.load(std::memory_order_acquire) < i) {
       const std::uint32_t announced = sleeper.announce(0);
       if (value.load(std::memory_order_acquire) < i) {
-        EXPECT_TRUE(sleeper.sleep(0, announced, 60'000'000'000)) << "a stroke was lost";
+        EXPECT_TRUE(sleeper.sleep(0, announced, 60'000'000'000)) << "a wake-up was lost";
       }
       sleeper.withdraw(0);
     }
@@ -295,7 +295,7 @@ TEST(WakePipes, WakeWhoSleepsOnDescriptors) {
       ASSERT_TRUE(sleeper.announce_poll_sleep(0));
       EXPECT_FALSE(sleeper.announce_poll_sleep(0)) << "one thread of a rank only";
       if (value.load(std::memory_order_acquire) < i) {
-        EXPECT_TRUE(readable(sleeper.pipe(), 60'000)) << "a stroke was lost";
+        EXPECT_TRUE(readable(sleeper.pipe(), 60'000)) << "a wake-up was lost";
       }
       sleeper.withdraw_poll_sleep(0);
     }

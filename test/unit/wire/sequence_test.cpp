@@ -38,11 +38,11 @@ TYPED_TEST(Sequence, TheFirstNumberMayBeAny) {
   ReplayWindow<TypeParam, 64> window;
   EXPECT_FALSE(window.begun());
   const TypeParam start = std::numeric_limits<TypeParam>::max();
-  EXPECT_EQ(window.take(start), Arrival::fresh);
+  EXPECT_EQ(window.take(start), Freshness::fresh);
   EXPECT_TRUE(window.begun());
   EXPECT_EQ(window.highest(), start);
-  EXPECT_EQ(window.take(start), Arrival::seen);
-  EXPECT_EQ(window.take(0), Arrival::fresh);  // the number after it
+  EXPECT_EQ(window.take(start), Freshness::seen);
+  EXPECT_EQ(window.take(0), Freshness::fresh);  // the number after it
   EXPECT_EQ(window.highest(), 0U);
 }
 
@@ -50,21 +50,21 @@ TYPED_TEST(Sequence, EdgesOfTheWindowAcrossTheWrap) {
   using Number = TypeParam;
   for (Number highest = static_cast<Number>(-130); highest != 130; ++highest) {
     ReplayWindow<Number, 64> window;
-    EXPECT_EQ(window.take(highest), Arrival::fresh);
-    EXPECT_EQ(window.look(static_cast<Number>(highest - 63)), Arrival::fresh);
-    EXPECT_EQ(window.look(static_cast<Number>(highest - 64)), Arrival::old);
-    EXPECT_EQ(window.take(static_cast<Number>(highest - 63)), Arrival::fresh);
-    EXPECT_EQ(window.take(static_cast<Number>(highest - 63)), Arrival::seen);
+    EXPECT_EQ(window.take(highest), Freshness::fresh);
+    EXPECT_EQ(window.look(static_cast<Number>(highest - 63)), Freshness::fresh);
+    EXPECT_EQ(window.look(static_cast<Number>(highest - 64)), Freshness::old);
+    EXPECT_EQ(window.take(static_cast<Number>(highest - 63)), Freshness::fresh);
+    EXPECT_EQ(window.take(static_cast<Number>(highest - 63)), Freshness::seen);
     EXPECT_EQ(window.highest(), highest);
     // One further: the lowest leaves the window, and the skipped number has not come.
-    EXPECT_EQ(window.take(static_cast<Number>(highest + 2)), Arrival::fresh);
-    EXPECT_EQ(window.look(static_cast<Number>(highest - 63)), Arrival::old);
-    EXPECT_EQ(window.take(static_cast<Number>(highest + 1)), Arrival::fresh);
-    EXPECT_EQ(window.look(highest), Arrival::seen);
+    EXPECT_EQ(window.take(static_cast<Number>(highest + 2)), Freshness::fresh);
+    EXPECT_EQ(window.look(static_cast<Number>(highest - 63)), Freshness::old);
+    EXPECT_EQ(window.take(static_cast<Number>(highest + 1)), Freshness::fresh);
+    EXPECT_EQ(window.look(highest), Freshness::seen);
     // A jump by more than the window forgets all of it.
-    EXPECT_EQ(window.take(static_cast<Number>(highest + 2 + 64)), Arrival::fresh);
-    EXPECT_EQ(window.look(static_cast<Number>(highest + 2)), Arrival::old);
-    EXPECT_EQ(window.look(static_cast<Number>(highest + 3)), Arrival::fresh);
+    EXPECT_EQ(window.take(static_cast<Number>(highest + 2 + 64)), Freshness::fresh);
+    EXPECT_EQ(window.look(static_cast<Number>(highest + 2)), Freshness::old);
+    EXPECT_EQ(window.look(static_cast<Number>(highest + 3)), Freshness::fresh);
   }
 }
 
@@ -82,11 +82,11 @@ TYPED_TEST(Sequence, ARandomWalkAgreesWithASet) {
     const std::int64_t number = highest - 300 + static_cast<std::int64_t>(prng.below(301)) +
                                 static_cast<std::int64_t>(prng.below(2)) * reach;
     if (number < 0) continue;
-    Arrival expected = Arrival::fresh;
+    Freshness expected = Freshness::fresh;
     if (highest >= 0 && number <= highest - kNumbers) {
-      expected = Arrival::old;
+      expected = Freshness::old;
     } else if (seen.count(number) != 0) {
-      expected = Arrival::seen;
+      expected = Freshness::seen;
     }
     const auto on_circle = static_cast<Number>(origin + static_cast<Number>(number));
     ASSERT_EQ(window.look(on_circle), expected) << "turn " << turn << ", number " << number;

@@ -114,9 +114,9 @@ def memory_of(buffer: Any) -> tuple[Memory, Datatype]:
     if view is not None:
         return _of_array(numpy.asarray(view))
     if hasattr(buffer, "__dlpack__"):
-        lent = _native.memory_of(buffer)
-        dtype = numpy.dtype(lent.type_name or f"V{lent.item_bytes}")
-        return (_at_address(lent.address, lent.bytes, lent.is_read_only, lent), of_dtype(dtype))
+        held = _native.memory_of(buffer)
+        dtype = numpy.dtype(held.type_name or f"V{held.item_bytes}")
+        return (_at_address(held.address, held.bytes, held.is_read_only, held), of_dtype(dtype))
     if hasattr(buffer, "__cuda_array_interface__"):
         return _of_device_array(buffer)
     raise TypeError(f"message: expecting a buffer or a list or tuple, not {type(buffer).__name__}")

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "plan/bind/window_layout.hpp"
+#include "plan/bind/receive_layout.hpp"
 
 #include <algorithm>
 
@@ -15,7 +15,7 @@ using schedule::Schedule;
 using schedule::SlotId;
 using schedule::Target;
 
-constexpr std::int64_t kOfferBytes = 8;
+constexpr std::int64_t kAdvertisementBytes = 8;
 constexpr std::int64_t kBounceBytes = 32 * 1024;  // stays in a core's cache
 constexpr int kFewBounces = 2;                    // more of them share the space of these
 
@@ -30,7 +30,7 @@ std::int64_t least_pulled(const BindOptions& options) {
 
 }  // namespace
 
-WindowLayout::WindowLayout(std::span<const Schedule> set, const BindOptions& options)
+ReceiveLayout::ReceiveLayout(std::span<const Schedule> set, const BindOptions& options)
     : set_(set),
       options_(options),
       geometry_(options.geometry),
@@ -44,13 +44,13 @@ WindowLayout::WindowLayout(std::span<const Schedule> set, const BindOptions& opt
   place();
 }
 
-void WindowLayout::place_in(const WindowGeometry& geometry) {
+void ReceiveLayout::place_in(const ReceiveGeometry& geometry) {
   if (geometry == geometry_) return;
   geometry_ = geometry;
   place();
 }
 
-void WindowLayout::place() {
+void ReceiveLayout::place() {
   const int ranks = static_cast<int>(set_.size());
   for (int r = 0; r < ranks; ++r) {
     RankLayout& layout = at(r);
@@ -68,7 +68,7 @@ void WindowLayout::place() {
 }
 
 // Sent to all other hosts if most of the group receives it; the other members ignore it.
-bool WindowLayout::is_staged(int rank, const Op& op) const {
+bool ReceiveLayout::is_staged(int rank, const Op& op) const {
   const auto hears = [this](int r) {
     return !options_.group.empty() && options_.group[static_cast<std::size_t>(r)];
   };
@@ -85,18 +85,18 @@ bool WindowLayout::is_staged(int rank, const Op& op) const {
   return hears(rank) && remote > 1 && 2 * remote >= others;
 }
 
-std::int64_t WindowLayout::bounce_count(int rank) const {
+std::int64_t ReceiveLayout::bounce_count(int rank) const {
   const std::int64_t share =
       kBounceBytes * kFewBounces / std::max(kFewBounces, at(rank).bounces) / kLineBytes;
   return std::max<std::int64_t>(1, share * kLineBytes / options_.element_bytes);
 }
 
-std::int64_t WindowLayout::bounce(int rank, int operand) const {
+std::int64_t ReceiveLayout::bounce(int rank, int operand) const {
   return at(rank).bounce + operand * round_to_line(bytes(bounce_count(rank)));
 }
 
-WindowNeed WindowLayout::need() const {
-  WindowNeed need;
+ReceiveNeed ReceiveLayout::need() const {
+  ReceiveNeed need;
   for (const RankLayout& layout : ranks_) {
     need.lines = std::max(need.lines, layout.lines);
     need.data_bytes = std::max(need.data_bytes, layout.data_bytes);
@@ -105,7 +105,7 @@ WindowNeed WindowLayout::need() const {
   return need;
 }
 
-std::int64_t WindowLayout::take_data(int rank, std::int64_t bytes) {
+std::int64_t ReceiveLayout::take_data(int rank, std::int64_t bytes) {
   const std::int64_t offset =
       rank * geometry_.rank_stride() + geometry_.lines * kLineBytes + at(rank).data_bytes;
   at(rank).data_bytes += round_to_line(bytes);
@@ -113,7 +113,7 @@ std::int64_t WindowLayout::take_data(int rank, std::int64_t bytes) {
 }
 
 // Payload and flag in one line where they fit, so that one transfer carries both.
-MessagePlace WindowLayout::take_message(int rank, std::int64_t bytes) {
+MessagePlace ReceiveLayout::take_message(int rank, std::int64_t bytes) {
   const std::int64_t line = rank * geometry_.rank_stride() + at(rank).lines * kLineBytes;
   ++at(rank).lines;
   return {.payload = bytes <= kLinePayload ? line : take_data(rank, bytes),
@@ -121,13 +121,14 @@ MessagePlace WindowLayout::take_message(int rank, std::int64_t bytes) {
 }
 
 // A multicast is written once, in the sender's buffers, where all its receivers read it.
-void WindowLayout::place_outboxes(int rank) {
+void ReceiveLayout::place_outboxes(int rank) {
   const Schedule& schedule = schedule_of(rank);
   for (std::size_t i = 0; i < schedule.ops.size(); ++i) {
     const Op& op = schedule.ops[i];
     if (op.kind != OpKind::multicast || !is_staged(rank, op)) continue;
     const bool pulled = pulls_.sent(rank, static_cast<OpId>(i));
-    const MessagePlace place = take_message(rank, pulled ? kOfferBytes : bytes(op.left.count));
+    const MessagePlace place =
+        take_message(rank, pulled ? kAdvertisementBytes : bytes(op.left.count));
     if (at(rank).outboxes.empty()) at(rank).outboxes.resize(schedule.ops.size());
     at(rank).outboxes[i] = place;
     for (const Target& target : schedule.targets_of(op)) {
@@ -138,13 +139,14 @@ void WindowLayout::place_outboxes(int rank) {
   }
 }
 
-void WindowLayout::place_rank(int rank) {
+void ReceiveLayout::place_rank(int rank) {
   RankLayout& layout = at(rank);
   const Schedule& schedule = schedule_of(rank);
   for (std::size_t s = 0; s < schedule.slots.size(); ++s) {
     if (layout.slots[s].flag >= 0) continue;  // in its sender's outbox
     const bool pulled = pulls_.received(rank, static_cast<SlotId>(s));
-    layout.slots[s] = take_message(rank, pulled ? kOfferBytes : bytes(schedule.slots[s].count));
+    layout.slots[s] =
+        take_message(rank, pulled ? kAdvertisementBytes : bytes(schedule.slots[s].count));
   }
   layout.bounces = most_pulled(rank);
   if (layout.bounces > 0) {
@@ -160,7 +162,7 @@ void WindowLayout::place_rank(int rank) {
   }
 }
 
-void WindowLayout::place_taken(int rank) {
+void ReceiveLayout::place_taken(int rank) {
   const Schedule& schedule = schedule_of(rank);
   for (std::size_t i = 0; i < schedule.ops.size(); ++i) {
     if (!pulls_.sent(rank, static_cast<OpId>(i))) continue;
@@ -172,7 +174,7 @@ void WindowLayout::place_taken(int rank) {
 }
 
 // The most pulled operands of an op that combines.
-int WindowLayout::most_pulled(int rank) const {
+int ReceiveLayout::most_pulled(int rank) const {
   int most = 0;
   if (!pulls_.any()) return most;
   for (const Op& op : schedule_of(rank).ops) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// failure_news.hpp and news_tree.hpp:
+// failure_updates.hpp and update_tree.hpp:
 // News of a failure and of a loss reach all ranks of a large job with a number of packets in
 // proportion to the ranks, whoever has them first and however many do; and also where hosts have
 // died of which nobody has heard. Hosts of a rank each, in one thread, in virtual time; `--hosts N`
@@ -17,10 +17,10 @@
 #include "base/clock.hpp"
 #include "harness/seeds.hpp"
 #include "harness/world.hpp"
-#include "job/loss/news_tree.hpp"
+#include "job/loss/update_tree.hpp"
 #include "world/survivors.hpp"
 
-namespace unisono::test::news_test {
+namespace unisono::test::updates_test {
 namespace {
 
 using base::Code;
@@ -46,10 +46,10 @@ WorldOptions many_hosts(int hosts, std::uint64_t seed) {
   return options;
 }
 
-class News {
+class Updates {
  public:
-  explicit News(const WorldOptions& options) : world(options), is_dead_(options.hosts.size()) {}
-  ~News() { world.part(); }
+  explicit Updates(const WorldOptions& options) : world(options), is_dead_(options.hosts.size()) {}
+  ~Updates() { world.part(); }
 
   void kill(int rank) {
     is_dead_[static_cast<std::size_t>(rank)] = true;
@@ -94,32 +94,32 @@ class News {
   std::vector<bool> is_dead_;
 };
 
-TEST(News, OfAFailureTakeAFewPacketsForEachRank) {
-  News news(many_hosts(hosts_of_many, 1));
+TEST(Updates, OfAFailureTakeAFewPacketsForEachRank) {
+  Updates updates(many_hosts(hosts_of_many, 1));
   const auto look = [&](int r) {
-    news.world.at(r).progress();
-    news.world.at(r).watchdog().examine(false);
+    updates.world.at(r).progress();
+    updates.world.at(r).watchdog().examine(false);
   };
-  const auto knows = [&](int r) { return news.world.at(r).failures().has_failed(); };
+  const auto knows = [&](int r) { return updates.world.at(r).failures().has_failed(); };
   // Several find it at the same time.
   for (const int finder : {3, hosts_of_many * 2 / 3, hosts_of_many - 20}) {
-    news.world.at(finder).failures().fail_all(Code::rank_lost, "rank 5 is lost", 0);
+    updates.world.at(finder).failures().fail_all(Code::rank_lost, "rank 5 is lost", 0);
   }
-  const std::int64_t packets = news.spread(look, knows);
+  const std::int64_t packets = updates.spread(look, knows);
   std::printf("%d hosts: %lld packets\n", hosts_of_many, static_cast<long long>(packets));
   EXPECT_LE(packets, kPacketsOfARank * hosts_of_many);
   for (int r = 0; r < hosts_of_many; ++r)
-    EXPECT_EQ(news.world.at(r).failures().tell().code, Code::rank_lost);
+    EXPECT_EQ(updates.world.at(r).failures().tell().code, Code::rank_lost);
 
   // And of a loss, which half of the ranks find at the same time.
   constexpr int kLost = 5;
   for (int r = 0; r < hosts_of_many; r += 2)
-    news.world.at(r).members().job().losses().mark_gone(kLost, RankState::silent);
-  const auto hears = [&](int r) { news.world.at(r).progress(); };
+    updates.world.at(r).members().job().losses().mark_gone(kLost, RankState::silent);
+  const auto hears = [&](int r) { updates.world.at(r).progress(); };
   const auto has_heard = [&](int r) {
-    return news.world.at(r).members().job().ranks().state(kLost) == RankState::silent;
+    return updates.world.at(r).members().job().ranks().state(kLost) == RankState::silent;
   };
-  const std::int64_t of_loss = news.spread(hears, has_heard);
+  const std::int64_t of_loss = updates.spread(hears, has_heard);
   std::printf("%d hosts: %lld packets\n", hosts_of_many, static_cast<long long>(of_loss));
   EXPECT_LE(of_loss, (kPacketsOfARank + 1) * hosts_of_many);
 }
@@ -127,7 +127,7 @@ TEST(News, OfAFailureTakeAFewPacketsForEachRank) {
 // Ranks wait for each other in a barrier. Some of them have died unnoticed, inner nodes of the tree
 // among them, and more die while the updates spread. Waiting ranks ask the ranks they wait for; a
 // dead one stays silent.
-TEST(News, ReachAllSurvivorsAlsoWhereInnerHostsHaveDied) {
+TEST(Updates, ReachAllSurvivorsAlsoWhereInnerHostsHaveDied) {
   constexpr int kRanks = 48;
   for (int i = 0; i < seeds.count; ++i) {
     const std::uint64_t seed = seeds.first + static_cast<std::uint64_t>(i);
@@ -136,69 +136,69 @@ TEST(News, ReachAllSurvivorsAlsoWhereInnerHostsHaveDied) {
     options.datagrams.loss = 0.02;
     options.settings["UNISONO_DETECT_TIMEOUT"] = "10ms";
     options.settings["UNISONO_DETECT_TIMEOUT_HOSTS"] = "10ms";
-    News news(options);
+    Updates updates(options);
     std::vector<comm::Pending> pending(kRanks);
     for (int r = 0; r < kRanks; ++r) {
-      auto plan = news.world.at(r).plan({});
+      auto plan = updates.world.at(r).plan({});
       ASSERT_TRUE(plan.ok());
-      ASSERT_TRUE(news.world.at(r)
+      ASSERT_TRUE(updates.world.at(r)
                       .start(**plan, nullptr, nullptr, pending[static_cast<std::size_t>(r)])
                       .ok());
     }
     const auto kill_some = [&] {
-      news.kill(static_cast<int>(news.world.prng().below(job::kNewsArity + 1)));
-      news.kill(news.world.random_rank());
+      updates.kill(static_cast<int>(updates.world.prng().below(job::kUpdateArity + 1)));
+      updates.kill(updates.world.random_rank());
     };
     for (int d = 0; d < 2; ++d) kill_some();
-    int finder = news.world.random_rank();
-    while (news.is_dead(finder)) finder = news.world.random_rank();
-    news.world.at(finder).failures().fail_all(Code::rank_lost, "somebody is lost", 0);
+    int finder = updates.world.random_rank();
+    while (updates.is_dead(finder)) finder = updates.world.random_rank();
+    updates.world.at(finder).failures().fail_all(Code::rank_lost, "somebody is lost", 0);
     int turns = 0;
-    news.spread(
+    updates.spread(
         [&](int r) {
           if (turns++ % kRanks == 0 && turns < 4 * kRanks) kill_some();
-          watch_at(news.world.at(r).members().job(), news.world.datagrams()->now_ns());
-          news.world.at(r).progress();
-          news.world.at(r).watchdog().examine(true);
+          watch_at(updates.world.at(r).members().job(), updates.world.datagrams()->now_ns());
+          updates.world.at(r).progress();
+          updates.world.at(r).watchdog().examine(true);
         },
-        [&](int r) { return news.world.at(r).failures().has_failed(); });
+        [&](int r) { return updates.world.at(r).failures().has_failed(); });
     if (testing::Test::HasFailure()) return;
   }
 }
 
 // The first of a host that knows of it tells the others. Here it has died before a packet was out.
-TEST(News, AreToldByAnotherRankOfTheHostWhereTheFirstHasDied) {
+TEST(Updates, AreToldByAnotherRankOfTheHostWhereTheFirstHasDied) {
   WorldOptions options = many_hosts(6, 1);
   options.hosts = {0, 0, 1, 1, 2, 2};
-  News news(options);
-  news.kill(2);
-  news.world.at(2).failures().fail_all(Code::rank_lost, "rank 5 is lost", 0);
-  news.world.at(3).failures().adopt();
-  ASSERT_TRUE(news.world.at(3).failures().has_failed());
-  news.world.at(3).members().job().losses().mark_gone(2, RankState::dead);
-  news.world.at(3).members().job().events().raise();
-  news.spread(
+  Updates updates(options);
+  updates.kill(2);
+  updates.world.at(2).failures().fail_all(Code::rank_lost, "rank 5 is lost", 0);
+  updates.world.at(3).failures().adopt();
+  ASSERT_TRUE(updates.world.at(3).failures().has_failed());
+  updates.world.at(3).members().job().losses().mark_gone(2, RankState::dead);
+  updates.world.at(3).members().job().events().raise();
+  updates.spread(
       [&](int r) {
-        news.world.at(r).progress();
-        news.world.at(r).watchdog().examine(false);
+        updates.world.at(r).progress();
+        updates.world.at(r).watchdog().examine(false);
       },
-      [&](int r) { return news.world.at(r).failures().has_failed(); });
+      [&](int r) { return updates.world.at(r).failures().has_failed(); });
 }
 
 // A rank that leaves tells each rank of other hosts itself. Where it has no room for so many
 // packets, it asks whether the first have arrived.
-TEST(News, OfALeaveIsAPacketForEachOtherRank) {
-  News news(many_hosts(hosts_of_many, 1));
+TEST(Updates, OfALeaveIsAPacketForEachOtherRank) {
+  Updates updates(many_hosts(hosts_of_many, 1));
   for (const int leaver : {5, hosts_of_many / 2, hosts_of_many - 1}) {
-    const auto hears = [&](int r) { news.world.at(r).progress(); };
+    const auto hears = [&](int r) { updates.world.at(r).progress(); };
     const auto has_heard = [&](int r) {
-      const RankState state = news.world.at(r).members().job().ranks().state(leaver);
+      const RankState state = updates.world.at(r).members().job().ranks().state(leaver);
       return r == leaver || state == RankState::left;
     };
-    const std::int64_t before = news.world.datagrams()->sent();
-    news.world.at(leaver).members().job().losses().tell_leave();
-    news.spread(hears, has_heard);
-    const std::int64_t packets = news.world.datagrams()->sent() - before;
+    const std::int64_t before = updates.world.datagrams()->sent();
+    updates.world.at(leaver).members().job().losses().tell_leave();
+    updates.spread(hears, has_heard);
+    const std::int64_t packets = updates.world.datagrams()->sent() - before;
     std::printf("%d hosts: %lld packets\n", hosts_of_many, static_cast<long long>(packets));
     EXPECT_GE(packets, hosts_of_many - 1);
     EXPECT_LE(packets, kPacketsOfARank * hosts_of_many);
@@ -206,35 +206,36 @@ TEST(News, OfALeaveIsAPacketForEachOtherRank) {
 }
 
 // A minority that shrinks gives up, and each of it tells what it knows once more.
-TEST(News, OfAShrinkThatIsGivenUpTakeAFewPacketsForEachRankAndLoss) {
+TEST(Updates, OfAShrinkThatIsGivenUpTakeAFewPacketsForEachRankAndLoss) {
   constexpr int kRanks = 48;
   constexpr int kLost = 28;
-  News news(many_hosts(kRanks, 1));
-  for (int lost = 0; lost < kLost; ++lost) news.kill(lost);
-  const auto hears = [&](int r) { news.world.at(r).progress(); };
+  Updates updates(many_hosts(kRanks, 1));
+  for (int lost = 0; lost < kLost; ++lost) updates.kill(lost);
+  const auto hears = [&](int r) { updates.world.at(r).progress(); };
   const auto knows_all = [&](int r) {
     for (int lost = 0; lost < kLost; ++lost) {
-      if (news.world.at(r).members().job().ranks().state(lost) == RankState::present) return false;
+      if (updates.world.at(r).members().job().ranks().state(lost) == RankState::present)
+        return false;
     }
     return true;
   };
   for (int r = kLost; r < kRanks; ++r) {
     for (int lost = 0; lost < kLost; ++lost) {
-      news.world.at(r).members().job().losses().mark_gone(lost, RankState::silent);
+      updates.world.at(r).members().job().losses().mark_gone(lost, RankState::silent);
     }
   }
-  news.spread(hears, knows_all);
+  updates.spread(hears, knows_all);
   std::vector<std::optional<base::Error>> errors(kRanks);
-  for (int r = kLost; r < kRanks; ++r) ASSERT_TRUE(news.world.at(r).begin_shrink().ok());
+  for (int r = kLost; r < kRanks; ++r) ASSERT_TRUE(updates.world.at(r).begin_shrink().ok());
   const auto shrinks = [&](int r) {
     hears(r);
     auto& error = errors[static_cast<std::size_t>(r)];
     if (error) return;
-    const auto turn = news.world.at(r).step_shrink();
+    const auto turn = updates.world.at(r).step_shrink();
     if (!turn) error = turn.error();
   };
-  const std::int64_t packets =
-      news.spread(shrinks, [&](int r) { return errors[static_cast<std::size_t>(r)].has_value(); });
+  const std::int64_t packets = updates.spread(
+      shrinks, [&](int r) { return errors[static_cast<std::size_t>(r)].has_value(); });
   constexpr int kLeft = kRanks - kLost;
   std::printf("%d of %d hosts: %lld packets\n", kLeft, kRanks, static_cast<long long>(packets));
   EXPECT_LE(packets, 8 * kLeft * kLost);
@@ -260,7 +261,7 @@ TEST(NewsTree, ConnectsAllThatLive) {
     while (!open.empty()) {
       const int host = open.back();
       open.pop_back();
-      for (const int next : job::news_neighbours(
+      for (const int next : job::update_neighbours(
                host, hosts, [&](int h) { return lives[static_cast<std::size_t>(h)]; })) {
         EXPECT_NE(next, host);
         EXPECT_TRUE(lives[static_cast<std::size_t>(next)]);
@@ -275,14 +276,14 @@ TEST(NewsTree, ConnectsAllThatLive) {
 }
 
 }  // namespace
-}  // namespace unisono::test::news_test
+}  // namespace unisono::test::updates_test
 
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
-  unisono::test::news_test::seeds.read(argc, argv);
+  unisono::test::updates_test::seeds.read(argc, argv);
   for (int i = 1; i + 1 < argc; i += 2) {
     if (std::string_view(argv[i]) == "--hosts") {
-      unisono::test::news_test::hosts_of_many = std::atoi(argv[i + 1]);
+      unisono::test::updates_test::hosts_of_many = std::atoi(argv[i + 1]);
     }
   }
   return RUN_ALL_TESTS();

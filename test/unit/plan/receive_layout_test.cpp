@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Nothing in a window overlaps anything else, for every algorithm and way of binding.
-#include "plan/bind/window_layout.hpp"
+// Nothing in a receive buffer overlaps anything else, for every algorithm and way of binding.
+#include "plan/bind/receive_layout.hpp"
 
 #include <gtest/gtest.h>
 
@@ -9,10 +9,10 @@
 
 #include "algorithm/algorithm.hpp"
 
-namespace unisono::plan::window_layout_test {
+namespace unisono::plan::receive_layout_test {
 namespace {
 
-// Bytes of Space::windows that are taken, by first byte.
+// Bytes of Space::receive_buffers that are taken, by first byte.
 class Taken {
  public:
   void take(std::int64_t offset, std::int64_t bytes, const std::string& what) {
@@ -34,7 +34,7 @@ class Taken {
 };
 
 void check_disjoint(const std::vector<schedule::Schedule>& set, const BindOptions& options) {
-  const WindowLayout layout(set, options);
+  const ReceiveLayout layout(set, options);
   Taken taken;
   const std::int64_t e = options.element_bytes;
   for (std::size_t r = 0; r < set.size(); ++r) {
@@ -73,7 +73,7 @@ void check_disjoint(const std::vector<schedule::Schedule>& set, const BindOption
   }
 }
 
-TEST(WindowLayout, KeepsEverythingApart) {
+TEST(ReceiveLayout, KeepsEverythingApart) {
   for (const algorithm::Algorithm& row : algorithm::table()) {
     for (const int ranks : {2, 5, 8}) {
       schedule::Shape shape;
@@ -90,7 +90,7 @@ TEST(WindowLayout, KeepsEverythingApart) {
         SCOPED_TRACE(std::string(row.name) + " on " + std::to_string(ranks) + " ranks, way " +
                      std::to_string(way));
         BindOptions options{.element_bytes = 8, .input = {}, .output = {}, .geometry = {}};
-        options.geometry = {.ranks = ranks, .channels = 2, .lines = 256, .data_bytes = 1 << 20};
+        options.geometry = {.ranks = ranks, .slot_indexes = 2, .lines = 256, .data_bytes = 1 << 20};
         options.staged_multicast = way % 2 == 1;
         options.helping = way == 2 || way == 3;
         options.pull_from = way == 4 ? 8 : 0;
@@ -100,8 +100,8 @@ TEST(WindowLayout, KeepsEverythingApart) {
   }
 }
 
-void expect_equal(const std::vector<schedule::Schedule>& set, const WindowLayout& a,
-                  const WindowLayout& b) {
+void expect_equal(const std::vector<schedule::Schedule>& set, const ReceiveLayout& a,
+                  const ReceiveLayout& b) {
   for (std::size_t r = 0; r < set.size(); ++r) {
     const int rank = static_cast<int>(r);
     for (schedule::SlotId slot = 0; slot < std::ssize(set[r].slots); ++slot) {
@@ -115,7 +115,7 @@ void expect_equal(const std::vector<schedule::Schedule>& set, const WindowLayout
   }
 }
 
-TEST(WindowLayout, InBuffersOfAnotherSizeIsThatOfThisSize) {
+TEST(ReceiveLayout, InBuffersOfAnotherSizeIsThatOfThisSize) {
   for (const algorithm::Algorithm& row : algorithm::table()) {
     const schedule::Shape shape{.collective = row.collective, .ranks = 5, .count = 24};
     const auto parameters = algorithm::default_parameters(row, shape);
@@ -127,14 +127,14 @@ TEST(WindowLayout, InBuffersOfAnotherSizeIsThatOfThisSize) {
     for (const bool helping : {false, true}) {
       SCOPED_TRACE(std::string(row.name) + (helping ? ", helping" : ""));
       BindOptions options{.element_bytes = 8, .input = {}, .output = {}, .geometry = {}};
-      options.geometry = {.ranks = 5, .channels = 8, .lines = 16, .data_bytes = 1 << 10};
+      options.geometry = {.ranks = 5, .slot_indexes = 8, .lines = 16, .data_bytes = 1 << 10};
       options.staged_multicast = true;
       options.helping = helping;
       options.pull_from = helping ? 0 : 8;
-      WindowLayout moved(set, options);
-      const WindowNeed need = moved.need();
-      options.geometry = {.ranks = 5, .channels = 2, .lines = 256, .data_bytes = 1 << 20};
-      const WindowLayout fresh(set, options);
+      ReceiveLayout moved(set, options);
+      const ReceiveNeed need = moved.need();
+      options.geometry = {.ranks = 5, .slot_indexes = 2, .lines = 256, .data_bytes = 1 << 20};
+      const ReceiveLayout fresh(set, options);
       moved.place_in(options.geometry);
       EXPECT_EQ(moved.need().lines, need.lines);
       EXPECT_EQ(moved.need().data_bytes, need.data_bytes);
@@ -144,4 +144,4 @@ TEST(WindowLayout, InBuffersOfAnotherSizeIsThatOfThisSize) {
 }
 
 }  // namespace
-}  // namespace unisono::plan::window_layout_test
+}  // namespace unisono::plan::receive_layout_test

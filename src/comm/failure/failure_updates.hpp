@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// FailureNews: brings a communicator's failure to its members on other hosts. The first rank of a
-// host that learns of it informs the neighbours in the tree of the communicator's hosts
-// (news_tree.hpp), which do the same. That takes about 4 packets for each rank, however many find
+// FailureUpdates: brings a communicator's failure to its members on other hosts. The first rank of
+// a host that learns of it informs the neighbours in the tree of the communicator's hosts
+// (update_tree.hpp), which do the same. That takes about 4 packets for each rank, however many find
 // the failure at the same time. A rank that dies in the middle delays no rank for long. A rank that
 // waits for another asks it whether it knows of a failure, and reads that in its host's memory. One
 // thread at a time.
@@ -30,10 +30,10 @@ struct FailurePlace {
   FailureAnswer* answers = nullptr;       // by member; memory is needed only for asked ones
 };
 
-class FailureNews {
+class FailureUpdates {
  public:
   // `members` outlive it.
-  FailureNews(const Members& members, const FailurePlace& place);
+  FailureUpdates(const Members& members, const FailurePlace& place);
 
   // Call it once this rank knows of the failure. It shows the failure to ranks that ask, and
   // informs the neighbours unless another rank of this host has.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Window layout: the positions of the slots, outboxes, scratch and staging of a schedule set in
-// every rank's receive buffer, as offsets in Space::windows. All ranks compute the same from the
-// same set. Control path; it refers to the set and the options it was made of.
+// Receive layout: the positions of the slots, outboxes, scratch and staging of a schedule set in
+// every rank's receive buffer, as offsets in Space::receive_buffers. All ranks compute the same
+// from the same set. Control path; it refers to the set and the options it was made of.
 #pragma once
 
 #include <cstdint>
@@ -22,15 +22,15 @@ struct MessagePlace {
   std::int64_t taken = -1;
 };
 
-class WindowLayout {
+class ReceiveLayout {
  public:
-  WindowLayout(std::span<const schedule::Schedule> set, const BindOptions& options);
-  WindowLayout(const WindowLayout&) = delete;
-  WindowLayout& operator=(const WindowLayout&) = delete;
+  ReceiveLayout(std::span<const schedule::Schedule> set, const BindOptions& options);
+  ReceiveLayout(const ReceiveLayout&) = delete;
+  ReceiveLayout& operator=(const ReceiveLayout&) = delete;
 
   // The same in buffers of another size.
-  void place_in(const WindowGeometry& geometry);
-  const WindowGeometry& geometry() const { return geometry_; }
+  void place_in(const ReceiveGeometry& geometry);
+  const ReceiveGeometry& geometry() const { return geometry_; }
 
   const MessagePlace& slot(int rank, schedule::SlotId id) const {
     return at(rank).slots[static_cast<std::size_t>(id)];
@@ -53,7 +53,7 @@ class WindowLayout {
   std::int64_t scratch(int rank) const { return at(rank).scratch; }
   std::int64_t staged_input(int rank) const { return at(rank).staged_input; }
   std::int64_t staged_output(int rank) const { return at(rank).staged_output; }
-  WindowNeed need() const;
+  ReceiveNeed need() const;
 
  private:
   struct RankLayout {
@@ -80,7 +80,7 @@ class WindowLayout {
 
   std::span<const schedule::Schedule> set_;
   const BindOptions& options_;
-  WindowGeometry geometry_;
+  ReceiveGeometry geometry_;
   Pulls pulls_;
   std::vector<schedule::Helpable> helpable_;
   std::vector<RankLayout> ranks_;

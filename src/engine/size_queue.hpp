@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Lane: the part of a communicator's shared memory through which operations of one size class run.
-// It has some channels; operation n uses channel n mod channels. In a channel every rank has a
-// window: `lines` cache lines, each with 56 bytes of payload and one flag word, then a data area
-// for payloads that are longer. Flag words never hold anything but flags.
+// SizeQueue: the part of a communicator's shared memory through which operations of one size class
+// run. It has some slot indexes; operation n uses slot index n mod slot_indexes. For each, every
+// rank has a receive buffer: `lines` cache lines, each with 56 bytes of payload and one flag word,
+// then a data area for payloads that are longer. Flag words never hold anything but flags.
 //
-// Reuse: operation n may be entered when every member has completed operation n - channels. Each
-// rank publishes how far it has come in a line of its own (Progress), so one cached minimum is
+// Reuse: operation n may be entered when every member has completed operation n - slot_indexes.
+// Each rank publishes how far it has come in a line of its own (Progress), so one cached minimum is
 // all that the data path looks at; this one rule makes every slot's reuse safe, whatever the
 // schedules are (docs/decisions/0002).
 //
-// The structs are shared between processes: fixed layout, lock-free atomics. The Lane object is
-// a process's view; one thread at a time.
+// The structs are shared between processes: fixed layout, lock-free atomics. The SizeQueue object
+// is a process's view; one thread at a time.
 #pragma once
 
 #include <algorithm>
@@ -26,7 +26,7 @@
 
 namespace unisono::engine {
 
-inline constexpr int kMostChannels = 64;  // completions are kept in one 64-bit mask
+inline constexpr int kMostSlotIndexes = 64;  // completions are kept in one 64-bit mask
 
 // A flag word: 40 bits of sequence number, 24 bits of the call's digest. A wait looks for equality,
 // so the sequence may wrap.
@@ -73,17 +73,17 @@ struct alignas(plan::kLineBytes) Progress {
 };
 
 // Bytes of a size class's control structs (records, tasks, progress), before its receive buffers.
-std::int64_t lane_control_bytes(const plan::WindowGeometry& geometry);
+std::int64_t size_queue_control_bytes(const plan::ReceiveGeometry& geometry);
 
-class Lane {
+class SizeQueue {
  public:
-  // `control` and `windows` lie in shared memory, aligned to a line. `control` is zeroed; `windows`
-  // are zeroed or have flags of lower sequence numbers in the same places. All ranks use the same
-  // `first_sequence`.
-  Lane(const plan::WindowGeometry& geometry, int rank, std::byte* control, std::byte* windows,
-       std::uint64_t first_sequence);
+  // `control` and `receive_buffers` lie in shared memory, aligned to a line. `control` is zeroed;
+  // `receive_buffers` are zeroed or have flags of lower sequence numbers in the same places. All
+  // ranks use the same `first_sequence`.
+  SizeQueue(const plan::ReceiveGeometry& geometry, int rank, std::byte* control,
+            std::byte* receive_buffers, std::uint64_t first_sequence);
 
-  const plan::WindowGeometry& geometry() const { return geometry_; }
+  const plan::ReceiveGeometry& geometry() const { return geometry_; }
   int rank() const { return rank_; }
 
   // The members on other hosts, host by host. Called before the first operation.
@@ -110,7 +110,8 @@ class Lane {
   // Whether operation `sequence` may be entered now (see above). `ahead`: the caller's own limit
   // beside that of the slot indexes (Plan::ahead).
   bool may_enter(std::uint64_t sequence, std::int64_t ahead) {
-    const auto most = static_cast<std::uint64_t>(std::min<std::int64_t>(geometry_.channels, ahead));
+    const auto most =
+        static_cast<std::uint64_t>(std::min<std::int64_t>(geometry_.slot_indexes, ahead));
     if (sequence - slowest_ <= most) [[likely]]
       return true;
     refresh_slowest();
@@ -133,8 +134,8 @@ class Lane {
   }
   bool completed_by(int rank, std::uint64_t sequence) const;
 
-  std::byte* channel_base(std::uint64_t sequence) const {
-    return windows_ + channel(sequence) * window_bytes_;
+  std::byte* buffers_of(std::uint64_t sequence) const {
+    return receive_buffers_ + slot_index(sequence) * receive_buffer_bytes_;
   }
   // An operation begins. Whether this rank has waited for none of the last ones, and so is probably
   // ahead of its receivers. False also if it may not get as far ahead as the later operation.
@@ -144,24 +145,24 @@ class Lane {
   }
   void note_wait() { without_wait_ = 0; }
   // The receive buffers of an operation that this rank begins soon, if it runs ahead.
-  std::byte* later_channel_base(std::uint64_t sequence) const {
-    return channel_base(sequence + static_cast<std::uint64_t>(later_operations()));
+  std::byte* later_buffers_of(std::uint64_t sequence) const {
+    return buffers_of(sequence + static_cast<std::uint64_t>(later_operations()));
   }
   CallRecord& record(std::uint64_t sequence, int rank) const {
-    return records_[rank * geometry_.channels + channel(sequence)];
+    return records_[rank * geometry_.slot_indexes + slot_index(sequence)];
   }
   Task& task(std::uint64_t sequence, int rank) const {
-    return tasks_[rank * geometry_.channels + channel(sequence)];
+    return tasks_[rank * geometry_.slot_indexes + slot_index(sequence)];
   }
 
  private:
   // Operations without a wait. Between calls with barriers a rank seldom has so many.
   static constexpr std::uint64_t kAheadAfter = 16;
 
-  std::int64_t later_operations() const { return geometry_.channels / 8; }
-  std::int64_t channel(std::uint64_t sequence) const {
+  std::int64_t later_operations() const { return geometry_.slot_indexes / 8; }
+  std::int64_t slot_index(std::uint64_t sequence) const {
     return static_cast<std::int64_t>(sequence &
-                                     (static_cast<std::uint64_t>(geometry_.channels) - 1));
+                                     (static_cast<std::uint64_t>(geometry_.slot_indexes) - 1));
   }
   // The members on another host, and the progress that they know of this rank.
   struct RemoteHost {
@@ -175,10 +176,10 @@ class Lane {
   void complete_out_of_order(std::uint64_t sequence);
   std::uint64_t done_by(int rank) const;
 
-  plan::WindowGeometry geometry_;
+  plan::ReceiveGeometry geometry_;
   int rank_;
-  std::int64_t window_bytes_;
-  std::byte* windows_;
+  std::int64_t receive_buffer_bytes_;
+  std::byte* receive_buffers_;
   CallRecord* records_;
   Task* tasks_;
   Progress* progress_;
@@ -192,10 +193,10 @@ class Lane {
   std::uint64_t completed_ahead_ = 0;  // bit i: operation done_ + 1 + i is complete
 };
 
-// A communicator's lanes, by size class.
-using Lanes = std::array<Lane, plan::kSizeClasses.size()>;
-inline Lane& lane_of(Lanes& lanes, plan::SizeClass size) {
-  return lanes[static_cast<std::size_t>(size)];
+// A communicator's queues, by size class.
+using SizeQueues = std::array<SizeQueue, plan::kSizeClasses.size()>;
+inline SizeQueue& size_queue_of(SizeQueues& size_queues, plan::SizeClass size) {
+  return size_queues[static_cast<std::size_t>(size)];
 }
 
 }  // namespace unisono::engine

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "engine/lane.hpp"
+#include "engine/size_queue.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -10,43 +10,44 @@
 namespace unisono::engine {
 namespace {
 
-std::int64_t per_channel(const plan::WindowGeometry& geometry) {
-  return static_cast<std::int64_t>(geometry.ranks) * geometry.channels;
+std::int64_t rank_slot_indexes(const plan::ReceiveGeometry& geometry) {
+  return static_cast<std::int64_t>(geometry.ranks) * geometry.slot_indexes;
 }
 
 }  // namespace
 
-std::int64_t lane_control_bytes(const plan::WindowGeometry& geometry) {
-  return per_channel(geometry) * static_cast<std::int64_t>(sizeof(CallRecord) + sizeof(Task)) +
+std::int64_t size_queue_control_bytes(const plan::ReceiveGeometry& geometry) {
+  return rank_slot_indexes(geometry) *
+             static_cast<std::int64_t>(sizeof(CallRecord) + sizeof(Task)) +
          geometry.ranks * static_cast<std::int64_t>(sizeof(Progress));
 }
 
-Lane::Lane(const plan::WindowGeometry& geometry, int rank, std::byte* control, std::byte* windows,
-           std::uint64_t first_sequence)
+SizeQueue::SizeQueue(const plan::ReceiveGeometry& geometry, int rank, std::byte* control,
+                     std::byte* receive_buffers, std::uint64_t first_sequence)
     : geometry_(geometry),
       rank_(rank),
-      window_bytes_(geometry.window_bytes()),
-      windows_(windows),
+      receive_buffer_bytes_(geometry.receive_buffer_bytes()),
+      receive_buffers_(receive_buffers),
       first_(first_sequence),
       next_(first_sequence),
       done_(first_sequence - 1),
       slowest_(first_sequence - 1) {
-  UNISONO_CHECK(geometry.channels >= 2 && geometry.channels <= kMostChannels &&
-                    std::has_single_bit(static_cast<unsigned>(geometry.channels)),
-                "lane channels");
+  UNISONO_CHECK(geometry.slot_indexes >= 2 && geometry.slot_indexes <= kMostSlotIndexes &&
+                    std::has_single_bit(static_cast<unsigned>(geometry.slot_indexes)),
+                "slot indexes of a size class queue");
   records_ = reinterpret_cast<CallRecord*>(control);
-  control += per_channel(geometry) * static_cast<std::int64_t>(sizeof(CallRecord));
+  control += rank_slot_indexes(geometry) * static_cast<std::int64_t>(sizeof(CallRecord));
   tasks_ = reinterpret_cast<Task*>(control);
-  control += per_channel(geometry) * static_cast<std::int64_t>(sizeof(Task));
+  control += rank_slot_indexes(geometry) * static_cast<std::int64_t>(sizeof(Task));
   progress_ = reinterpret_cast<Progress*>(control);
   progress_[rank].done.store(done_, std::memory_order_release);
 }
 
 // If all ranks informed all others at the same operation, it would take many times as long as the
 // rest. So hosts take turns, and each rank begins with another one.
-void Lane::set_remote(std::vector<std::vector<int>> hosts) {
+void SizeQueue::set_remote(std::vector<std::vector<int>> hosts) {
   remote_hosts_.clear();
-  const auto half = static_cast<std::uint64_t>(geometry_.channels) / 2;
+  const auto half = static_cast<std::uint64_t>(geometry_.slot_indexes) / 2;
   for (std::vector<int>& ranks : hosts) {
     const std::size_t turn =
         (remote_hosts_.size() + static_cast<std::size_t>(rank_)) % hosts.size();
@@ -56,10 +57,10 @@ void Lane::set_remote(std::vector<std::vector<int>> hosts) {
   first_due_ = done_ + 1;
 }
 
-std::optional<Lane::Update> Lane::take_update(bool at_once) {
+std::optional<SizeQueue::Update> SizeQueue::take_update(bool at_once) {
   if (!at_once && !is_reached(first_due_)) [[likely]]
     return std::nullopt;
-  const auto half = static_cast<std::uint64_t>(geometry_.channels) / 2;
+  const auto half = static_cast<std::uint64_t>(geometry_.slot_indexes) / 2;
   first_due_ = done_ + half;
   for (RemoteHost& host : remote_hosts_) {
     if (at_once ? host.sent != done_ : is_reached(host.due)) {
@@ -73,17 +74,17 @@ std::optional<Lane::Update> Lane::take_update(bool at_once) {
   return std::nullopt;
 }
 
-int Lane::laggard(std::uint64_t sequence) const {
-  const auto channels = static_cast<std::uint64_t>(geometry_.channels);
+int SizeQueue::laggard(std::uint64_t sequence) const {
+  const auto slot_indexes = static_cast<std::uint64_t>(geometry_.slot_indexes);
   for (const RemoteHost& host : remote_hosts_) {
     for (const int rank : host.ranks) {
-      if (!completed_by(rank, sequence - channels)) return rank;
+      if (!completed_by(rank, sequence - slot_indexes)) return rank;
     }
   }
   return -1;
 }
 
-void Lane::complete_out_of_order(std::uint64_t sequence) {
+void SizeQueue::complete_out_of_order(std::uint64_t sequence) {
   if (sequence != done_ + 1) {
     completed_ahead_ |= std::uint64_t{1} << (sequence - done_ - 1);
     return;
@@ -95,11 +96,11 @@ void Lane::complete_out_of_order(std::uint64_t sequence) {
   progress_[rank_].done.store(done_, std::memory_order_release);
 }
 
-bool Lane::completed_by(int rank, std::uint64_t sequence) const {
+bool SizeQueue::completed_by(int rank, std::uint64_t sequence) const {
   return done_by(rank) - sequence < std::uint64_t{1} << 63;
 }
 
-std::uint64_t Lane::done_by(int rank) const {
+std::uint64_t SizeQueue::done_by(int rank) const {
   const std::uint64_t done = progress_[rank].done.load(std::memory_order_acquire);
   // 0: the rank has not called yet. Memory between hosts existed before this object was made; only
   // later values count.
@@ -107,7 +108,7 @@ std::uint64_t Lane::done_by(int rank) const {
   return done != 0 && done - before < std::uint64_t{1} << 63 ? done : before;
 }
 
-void Lane::refresh_slowest() {
+void SizeQueue::refresh_slowest() {
   std::uint64_t slowest = done_;
   for (int r = 0; r < geometry_.ranks; ++r) {
     const std::uint64_t done = done_by(r);

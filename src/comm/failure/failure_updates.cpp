@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "comm/failure/failure_news.hpp"
+#include "comm/failure/failure_updates.hpp"
 
 #include <algorithm>
 
-#include "job/loss/news_tree.hpp"
+#include "job/loss/update_tree.hpp"
 
 namespace unisono::comm {
 namespace {
@@ -14,26 +14,26 @@ constexpr int kLooksBeforeAsking = 4;
 
 }  // namespace
 
-FailureNews::FailureNews(const Members& members, const FailurePlace& place)
+FailureUpdates::FailureUpdates(const Members& members, const FailurePlace& place)
     : members_(members), job_(members.job()), place_(place) {
   if (!hosts().given()) return;
   own_host_ = hosts().of(members.rank());
   reports_sent_.resize(static_cast<std::size_t>(hosts().hosts()));
 }
 
-bool FailureNews::lives(int host) const {
+bool FailureUpdates::lives(int host) const {
   return std::ranges::any_of(hosts().members(host),
                              [this](int member) { return members_.lives(member); });
 }
 
-void FailureNews::pass_on(const job::Failure& failure) {
+void FailureUpdates::pass_on(const job::Failure& failure) {
   if (!show(failure) || !job::claim_passing_on(*place_.record, failure.index)) return;
   passes_on_ = true;
   tell_neighbours();
 }
 
 // The rank of this host that informed them may have died before it was done.
-void FailureNews::pass_on_again() {
+void FailureUpdates::pass_on_again() {
   const auto is_lost = [this](int member) {
     const job::RankState state = members_.state(member);
     return state == job::RankState::dead || state == job::RankState::silent;
@@ -45,7 +45,7 @@ void FailureNews::pass_on_again() {
 
 // Writes it to this host's copy of the reports for other hosts. False if the copy is as complete
 // already.
-bool FailureNews::show(const job::Failure& failure) {
+bool FailureUpdates::show(const job::Failure& failure) {
   const std::uint64_t end = failure.index + 1;
   if (shown_ == job::kMostReports || (shown_ > 0 && end >= shown_end_)) return false;
   const auto held = job_.network()->hold();  // another host may be reading it
@@ -57,9 +57,9 @@ bool FailureNews::show(const job::Failure& failure) {
   return true;
 }
 
-void FailureNews::tell_neighbours() {
+void FailureUpdates::tell_neighbours() {
   const auto lives = [this](int host) { return this->lives(host); };
-  for (const int host : job::news_neighbours(own_host_, hosts().hosts(), lives)) {
+  for (const int host : job::update_neighbours(own_host_, hosts().hosts(), lives)) {
     tell_host(host);
   }
 }
@@ -67,7 +67,7 @@ void FailureNews::tell_neighbours() {
 // Sends to all ranks of the host, each with the same words, since it is unknown which of them will
 // live. Each report has a word of its own, so that none can overtake another; the first comes with
 // the text.
-void FailureNews::tell_host(int host) {
+void FailureUpdates::tell_host(int host) {
   int& sent = reports_sent_[static_cast<std::size_t>(host)];
   if (sent == shown_) return;
   const auto put = [this](int member, int report) {
@@ -90,7 +90,7 @@ void FailureNews::tell_host(int host) {
   sent = shown_;
 }
 
-std::optional<job::Failure> FailureNews::earliest() const {
+std::optional<job::Failure> FailureUpdates::earliest() const {
   std::optional<job::Failure> known = job::read_failure(*place_.record);
   if (!hosts().given()) return known;
   // All ranks of a host get a notice, each writing the same.
@@ -107,13 +107,13 @@ std::optional<job::Failure> FailureNews::earliest() const {
   return known;
 }
 
-void FailureNews::ask_now_and_then(int member) {
+void FailureUpdates::ask_now_and_then(int member) {
   if (++looks_ < kLooksBeforeAsking) return;
   looks_ = 0;
   ask(member);
 }
 
-void FailureNews::ask(int member) {
+void FailureUpdates::ask(int member) {
   FailureAnswer& answer = place_.answers[members_.rank()];
   if (asked_ == 0) {
     const auto ready =

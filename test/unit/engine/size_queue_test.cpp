@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "engine/size_queue.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <utility>
+#include <vector>
+
+namespace unisono::engine::size_queue_test {
+namespace {
+
+constexpr std::int64_t kNoLimit = 64;  // but that of the slot indexes
+
+// The shared memory of one size class queue, and a view of it for each rank.
+class SizeQueueMemory {
+ public:
+  SizeQueueMemory(int ranks, int slot_indexes, std::uint64_t first)
+      : geometry_{.ranks = ranks, .slot_indexes = slot_indexes, .lines = 4, .data_bytes = 128} {
+    const auto control = static_cast<std::size_t>(size_queue_control_bytes(geometry_));
+    const auto bytes = control + static_cast<std::size_t>(geometry_.total_bytes());
+    memory_.reset(static_cast<std::byte*>(std::aligned_alloc(64, bytes)));
+    std::fill_n(memory_.get(), bytes, std::byte{0});
+    for (int r = 0; r < ranks; ++r) {
+      size_queues_.push_back(
+          std::make_unique<SizeQueue>(geometry_, r, memory_.get(), memory_.get() + control, first));
+    }
+  }
+  SizeQueue& at(int rank) { return *size_queues_[static_cast<std::size_t>(rank)]; }
+
+ private:
+  struct Free {
+    void operator()(std::byte* memory) const { std::free(memory); }
+  };
+  plan::ReceiveGeometry geometry_;
+  std::unique_ptr<std::byte, Free> memory_;
+  std::vector<std::unique_ptr<SizeQueue>> size_queues_;
+};
+
+TEST(SizeQueue, ARankMayRunAheadByTheNumberOfSlotIndexesAndNoFurther) {
+  SizeQueueMemory memory(2, 4, 1);
+  SizeQueue& fast = memory.at(0);
+  for (std::uint64_t n = 1; n <= 4; ++n) {
+    EXPECT_TRUE(fast.may_enter(n, kNoLimit)) << n;
+    fast.complete(n);
+  }
+  EXPECT_FALSE(fast.may_enter(5, kNoLimit));
+  memory.at(1).complete(1);
+  EXPECT_TRUE(fast.may_enter(5, kNoLimit));
+  EXPECT_FALSE(fast.may_enter(6, kNoLimit));
+}
+
+TEST(SizeQueue, ARankMayLimitItselfFurther) {
+  SizeQueueMemory memory(2, 4, 1);
+  SizeQueue& fast = memory.at(0);
+  EXPECT_TRUE(fast.may_enter(1, 1));
+  fast.complete(1);
+  EXPECT_FALSE(fast.may_enter(2, 1));
+  EXPECT_TRUE(fast.may_enter(2, 2));
+  EXPECT_TRUE(fast.may_enter(4, kNoLimit)) << "an operation without a limit of its own";
+  memory.at(1).complete(1);
+  EXPECT_TRUE(fast.may_enter(2, 1));
+}
+
+TEST(SizeQueue, ALookTellsWhatAllHaveCompleted) {
+  SizeQueueMemory memory(2, 4, 1);
+  SizeQueue& fast = memory.at(0);
+  fast.complete(1);
+  fast.complete(2);
+  memory.at(1).complete(1);
+  EXPECT_FALSE(fast.was_completed_by_all(1)) << "before the look";
+  fast.refresh_slowest();
+  EXPECT_TRUE(fast.was_completed_by_all(1));
+  EXPECT_FALSE(fast.was_completed_by_all(2));
+}
+
+TEST(SizeQueue, ARankThatHasWaitedForNoneOfManyOperationsRunsAhead) {
+  SizeQueueMemory memory(2, 64, 1);
+  SizeQueue& size_queue = memory.at(0);
+  const auto starts_before_it_runs_ahead = [&size_queue] {
+    int starts = 0;
+    while (!size_queue.runs_ahead(kNoLimit) && starts < 100) ++starts;
+    return starts;
+  };
+  const int starts = starts_before_it_runs_ahead();
+  EXPECT_GT(starts, 4);
+  EXPECT_LT(starts, 64);
+  EXPECT_TRUE(size_queue.runs_ahead(kNoLimit));
+  EXPECT_FALSE(size_queue.runs_ahead(8)) << "it may not begin the ninth operation";
+  EXPECT_TRUE(size_queue.runs_ahead(9));
+  size_queue.note_wait();
+  EXPECT_EQ(starts_before_it_runs_ahead(), starts);
+}
+
+TEST(SizeQueue, ALaterOperationOfARankThatRunsAheadIsFarFromThoseInUse) {
+  SizeQueueMemory memory(2, 64, 1);
+  SizeQueue& size_queue = memory.at(0);
+  EXPECT_EQ(size_queue.later_buffers_of(1), size_queue.buffers_of(9));
+  // At the wrap of the slot indexes, and at that of the sequence numbers.
+  EXPECT_EQ(size_queue.later_buffers_of(55), size_queue.buffers_of(63));
+  EXPECT_EQ(size_queue.later_buffers_of(56), size_queue.buffers_of(0));
+  EXPECT_EQ(size_queue.later_buffers_of(60), size_queue.buffers_of(4));
+  EXPECT_LT(size_queue.later_buffers_of(60), size_queue.buffers_of(60));
+  EXPECT_EQ(size_queue.later_buffers_of(UINT64_MAX), size_queue.buffers_of(7));
+  SizeQueueMemory few(2, 4,
+                      1);  // with so few slot indexes its receivers may still need the next one
+  EXPECT_EQ(few.at(0).later_buffers_of(1), few.at(0).buffers_of(1));
+}
+
+TEST(SizeQueue, AnAbsentRankHoldsTheOthersBack) {
+  plan::ReceiveGeometry geometry{.ranks = 2, .slot_indexes = 2, .lines = 1, .data_bytes = 0};
+  alignas(64) std::byte memory[8192] = {};
+  ASSERT_LE(size_queue_control_bytes(geometry), 4096);
+  SizeQueue size_queue(geometry, 0, memory, memory + 4096, 1000);  // rank 1's line still says 0
+  EXPECT_FALSE(size_queue.may_enter(1002, kNoLimit));
+}
+
+TEST(SizeQueue, OperationsCompletedOutOfOrderCountOnceTheGapIsClosed) {
+  SizeQueueMemory memory(2, 8, 1);
+  SizeQueue& size_queue = memory.at(0);
+  size_queue.complete(3);
+  size_queue.complete(2);
+  EXPECT_FALSE(memory.at(1).completed_by(0, 1));
+  size_queue.complete(5);
+  size_queue.complete(1);
+  EXPECT_TRUE(memory.at(1).completed_by(0, 3));
+  EXPECT_FALSE(memory.at(1).completed_by(0, 4));
+  size_queue.complete(4);
+  EXPECT_TRUE(memory.at(1).completed_by(0, 5));
+}
+
+TEST(SizeQueue, OtherHostsAreToldEveryHalfOfTheSlotIndexesAndNotAllAtOnce) {
+  constexpr int kChannels = 16, kHalf = kChannels / 2, kOperations = 200;
+  constexpr std::uint64_t kFirst = UINT64_MAX - 50;  // the numbers wrap on the way
+  SizeQueueMemory memory(7, kChannels, kFirst);
+  SizeQueue& size_queue = memory.at(0);
+  size_queue.set_remote({{1, 2}, {3}, {4, 5}, {6}});
+  std::map<int, std::uint64_t> told;  // by a host's first rank: how many operations
+  std::map<int, const std::uint64_t*> words;
+  int most = 0, all = 0;
+  for (std::uint64_t n = 1; n <= kOperations; ++n) {
+    size_queue.complete(kFirst + n - 1);
+    int now = 0;
+    while (const auto update = size_queue.take_update(false)) {
+      ++now;
+      const int host = update->ranks.front();
+      EXPECT_EQ(update->ranks.size(), host == 1 || host == 4 ? 2U : 1U);
+      EXPECT_EQ(update->done, kFirst + n - 1);
+      EXPECT_EQ(update->word, words.emplace(host, update->word).first->second);
+      told[host] = n;
+    }
+    most = std::max(most, now);
+    all += now;
+    for (const int host : {1, 3, 4, 6}) EXPECT_LE(n - told[host], kHalf) << "host of " << host;
+  }
+  EXPECT_EQ(most, 1);
+  EXPECT_LE(all, 4 * (kOperations / kHalf + 1));
+  // At the end everyone hears what they do not know yet, once.
+  int behind = 0;
+  for (const int host : {1, 3, 4, 6}) behind += told[host] == kOperations ? 0 : 1;
+  for (; const auto update = size_queue.take_update(true); --behind) {
+    EXPECT_EQ(update->done, kFirst + kOperations - 1);
+  }
+  EXPECT_EQ(behind, 0);
+}
+
+// A waiting rank asks the slowest one for what may be lost, and must not ask another.
+TEST(SizeQueue, WhoIsAheadIsNoLaggard) {
+  constexpr std::uint64_t kFirst = UINT64_MAX - 4;  // the numbers wrap on the way
+  SizeQueueMemory memory(3, 4, kFirst);
+  SizeQueue& size_queue = memory.at(0);
+  size_queue.set_remote({{1}, {2}});
+  memory.at(1).set_remote({{0}, {2}});
+  for (std::uint64_t n = kFirst; n != kFirst + 8; ++n) {
+    memory.at(1).complete(n);
+    while (const auto update = memory.at(1).take_update(false)) *update->word = update->done;
+  }
+  EXPECT_EQ(size_queue.laggard(kFirst + 3), -1);
+  EXPECT_EQ(size_queue.laggard(kFirst + 4), 2) << "rank 1 has completed later ones";
+  EXPECT_EQ(size_queue.laggard(kFirst + 6), 2);
+}
+
+TEST(SizeQueue, SequenceNumbersAreTakenInBlocks) {
+  SizeQueueMemory memory(1, 2, 7);
+  EXPECT_EQ(memory.at(0).take(1), 7U);
+  EXPECT_EQ(memory.at(0).take(5), 8U);
+  EXPECT_EQ(memory.at(0).take(1), 13U);
+}
+
+TEST(SizeQueue, SlotIndexesAndRanksHaveRecordsTasksAndBuffersOfTheirOwn) {
+  SizeQueueMemory memory(3, 4, 1);
+  SizeQueue& size_queue = memory.at(0);
+  EXPECT_EQ(&size_queue.record(1, 2), &size_queue.record(5, 2));
+  EXPECT_NE(&size_queue.record(1, 2), &size_queue.record(2, 2));
+  EXPECT_NE(&size_queue.task(1, 0), &size_queue.task(1, 1));
+  EXPECT_EQ(size_queue.buffers_of(2) - size_queue.buffers_of(1),
+            size_queue.geometry().receive_buffer_bytes());
+  EXPECT_GE(size_queue.geometry().rank_stride(), 4 * size_queue.geometry().receive_buffer_bytes());
+}
+
+// Receive buffers at multiples of a power of two would share a few sets of every cache.
+TEST(SizeQueue, ReceiveBuffersAreAnOddNumberOfLinesApart) {
+  for (const std::int64_t bytes : {0, 64, 4096, 8192, 131072}) {
+    const plan::ReceiveGeometry geometry{
+        .ranks = 4, .slot_indexes = 8, .lines = 24, .data_bytes = bytes};
+    EXPECT_EQ(geometry.receive_buffer_bytes() / plan::kLineBytes % 2, 1);
+    EXPECT_EQ(geometry.rank_stride() / plan::kLineBytes % 2, 1);
+    EXPECT_GE(geometry.receive_buffer_bytes(), 24 * plan::kLineBytes + bytes);
+    EXPECT_GE(geometry.rank_stride(), 8 * geometry.receive_buffer_bytes());
+  }
+}
+
+TEST(Tag, WrapsAndTellsOperationsAndCallsApart) {
+  const std::uint64_t last = (std::uint64_t{1} << 40) - 1;
+  EXPECT_EQ(make_tag(last + 1, 5), 5U);
+  EXPECT_NE(make_tag(last, 5), make_tag(last + 1, 5));
+  EXPECT_TRUE(same_operation(make_tag(last, 5), make_tag(last, 6)));
+  EXPECT_FALSE(same_operation(make_tag(last, 5), make_tag(last + 1, 5)));
+  // A word that was never written belongs to no operation, the one after the wrap included.
+  EXPECT_FALSE(same_operation(0, make_tag(last + 1, 5)));
+}
+
+}  // namespace
+}  // namespace unisono::engine::size_queue_test
