@@ -6,8 +6,8 @@
 
 Prints `file:line: what is wrong` for each breach and exits with 1 if there is one. --list adds the
 files and functions beyond the "large" sizes, which is information and not an error. The rules of
-prose are in prose.py, those of sizes in sizes.py. Standard library only; clang-format and codespell
-are used if they are there.
+prose are in prose.py, those of names in identifiers.py, those of sizes in sizes.py. Standard
+library only; clang-format and codespell are used if they are there.
 """
 
 import argparse
@@ -19,7 +19,8 @@ import sys
 from pathlib import Path
 
 sys.dont_write_bytecode = True
-import prose  # noqa: E402  (its folder is this one)
+import identifiers  # noqa: E402  (its folder is this one)
+import prose  # noqa: E402
 import sizes  # noqa: E402
 
 SKIPPED = {".git", "build", "__pycache__", ".cache"}  # .git is a file in a linked worktree
@@ -369,6 +370,13 @@ def check_prose(tree):
             tree.problem(path, line, message)
 
 
+def check_identifiers(tree):
+    for path in tree.files:
+        if path.suffix in CODE | SCRIPTS:
+            for line, message in identifiers.check(path.as_posix(), tree.text(path)):
+                tree.problem(path, line, message)
+
+
 def check_spelling(tree):
     tool = shutil.which("codespell")
     if tool is None:
@@ -468,6 +476,7 @@ def main():
     sizes.check(tree)
     check_markdown(tree)
     check_prose(tree)
+    check_identifiers(tree)
     if not options.no_spelling:
         check_spelling(tree)
     if not options.no_format:

@@ -165,8 +165,8 @@ bool short_by_streams(const Situation& call) {
 bool short_by_streams_of_single_ranks(const Situation& call) {
   return !call.shares_hosts() && short_by_streams(call);
 }
-// There a root that takes all vectors one by one waits for a turn with each of them. Of longer ones
-// the copies take more time than the turns.
+// There a root that takes all vectors one by one waits for a turn with each of them. For longer
+// ones, copies take more time than turns.
 bool just_by_streams_where_ranks_wait(const Situation& call) {
   return crowds_shared_cores(call) && short_by_streams_of_single_ranks(call) &&
          call.bytes < 2 * limit(call, Constant::streamed_on_shared_cores);

@@ -209,6 +209,35 @@ class Tidy(unittest.TestCase):
                 else:
                     self.expect(changes, f"docs/explanation/trees.md:3: {message}")
 
+    def test_identifiers(self):
+        code = "src/low/thing.cpp"
+        for name, message in [("bool dozes_;", 'dozes_: "dozes" in a name: write'),
+                              ("int kMostKnocks;", 'kMostKnocks: "knocks" in a name'),
+                              ("int odd_rank;", 'odd_rank: "odd rank" in a name'),
+                              ("class NewsTree;", 'NewsTree: "news" in a name'),
+                              ("bool is_offered();", 'is_offered: "offered" in a name'),
+                              ("Lane& lane_at(int);", None),
+                              ("int verdict;", 'verdict: "verdict" in a name')]:
+            with self.subTest(name):
+                if message is None:
+                    self.expect({code: THING + name + "\n"}, f"{code}:3: Lane: ",
+                                f"{code}:3: lane_at: ")
+                else:
+                    self.expect({code: THING + name + "\n" + name + "\n"}, f"{code}:3: {message}")
+        self.expect({"src/low/gate.hpp": SPDX + "#pragma once\n"},
+                    'src/low/gate.hpp:1: the name of a file: "gate": write host relay')
+        self.expect({"frontend/x.py": "# SPDX-License-Identifier: BSD-3-Clause\nseat = 1\n"},
+                    'frontend/x.py:2: seat: "seat" in a name')
+        for name in ["int embedded, doorbell, kUnit, odd, ranks;", "// a_`seat`",
+                     'auto x = "seat_of" "gate";']:
+            with self.subTest(name):
+                self.assertEqual(tidy({code: THING + name + "\n"})[0], 0)
+        levels = CLEAN["scripts/layers.txt"]
+        nic = {"scripts/layers.txt": levels + "nic 1\n", "src/nic/README.md": FOLDER_README}
+        self.assertEqual(  # what an XDP program returns
+            tidy({**nic, "src/nic/x.hpp": SPDX + "#pragma once\nint verdict;\n"})[0], 0)
+        self.assertEqual(tidy({"test/unit/api/entry_test.cpp": SPDX + "int seat;\n"})[0], 0)
+
     @unittest.skipUnless(shutil.which("codespell"), "codespell is not installed")
     def test_spelling(self):
         mistake = "rec" "ieve"  # in pieces, so that this file passes
