@@ -17,6 +17,7 @@
 #include "calls/reductions.hpp"
 #include "communicator.hpp"
 #include "host/host.hpp"
+#include "host/persistent_calls.hpp"
 #include "host/probes.hpp"
 #include "host/thrown.hpp"
 #include "library.hpp"
@@ -316,7 +317,9 @@ int initialize(Collective collective, ByHost<Function, Narrow> by_host, Handle i
   Communicator* const own = find_communicator(communicator_of(arguments...), collective);
   const auto leave_it = [&](const char* reason) {
     const auto to_host = [&] {
-      return call_host<2>(collective, by_host, arguments..., info, request);
+      const int code = call_host<2>(collective, by_host, arguments..., info, request);
+      if (code == 0) note_persistent_by_host(host().handle_at(request));
+      return code;
     };
     return leave<Kind>({.collective = collective,
                         .form = CallForm::initialized,

@@ -11,6 +11,7 @@
 #include "collectives.hpp"
 #include "communicator.hpp"
 #include "host/host.hpp"
+#include "host/persistent_calls.hpp"
 #include "host/probes.hpp"
 #include "host/thrown.hpp"
 #include "host/world.hpp"
@@ -121,12 +122,17 @@ int Finalize() {
                        (UNISONO_MPI_UNPACK arguments, info, request))
 #define UNISONO_MPI_REQUEST_ENTRY(name, parameters, arguments) \
   UNISONO_MPI_ENTRY_OF(dispatch_guarded, MPI_, name, ours::name, host().name, parameters, arguments)
+#define UNISONO_MPI_NEIGHBOUR_ENTRY(name, parameters, arguments)                           \
+  UNISONO_MPI_REQUEST_ENTRY(name, parameters, arguments)                                   \
+  UNISONO_MPI_ENTRY_OF(dispatch_guarded, MPIX_, name, ours::name, host().name, parameters, \
+                       arguments)
 
 namespace narrow {
 using unisono::mpi::Handle;
 using Count = int;
 using Offset = int;
 UNISONO_MPI_COLLECTIVES(UNISONO_MPI_ENTRY)
+UNISONO_MPI_NEIGHBOURS(UNISONO_MPI_NEIGHBOUR_ENTRY)
 UNISONO_MPI_REQUESTS(UNISONO_MPI_REQUEST_ENTRY)
 UNISONO_MPI_LATER_REQUESTS(UNISONO_MPI_REQUEST_ENTRY)
 UNISONO_MPI_PROBES(UNISONO_MPI_REQUEST_ENTRY)

@@ -9,6 +9,7 @@
 
 #include "communicator.hpp"
 #include "host/host.hpp"
+#include "host/persistent_calls.hpp"
 #include "host/probes.hpp"
 #include "host/progress.hpp"
 #include "pending.hpp"
@@ -35,10 +36,12 @@ void progress_before_test() {
   if (waits_here()) progress_calls();
 }
 
-// MPICH's MPI_Testall ends programs with persistent collectives. It also gives errors to requests
-// without one. The cause: MPIR_Request_get_error reads the errors of carriers, which may never have
-// been set.
-bool tests_apart() { return !host().calls_back() && has_persistent(); }
+// MPICH's MPI_Testall ends programs with persistent collectives, its own ones too. It also gives
+// errors to requests without one. The cause: MPIR_Request_get_error reads the errors of carriers,
+// which may never have been set.
+bool tests_apart() {
+  return !host().calls_back() && (has_persistent() || has_persistent_by_host());
+}
 
 // Requests of an array, and their statuses, beside each other.
 class Chosen {
@@ -88,32 +91,56 @@ class Chosen {
   std::vector<int> found_;
 };
 
-// MPI_Testall with the carriers of persistent collectives apart: all complete together, or none.
-int test_apart(int count, void* requests, int* flag, void* statuses) {
+// Whether MPI_Testall may not get the request, and whether it is complete, if that is so.
+int look_apart(Handle request, bool* is_apart, int* is_complete) {
+  const auto is_active = is_persistent_active(request);
+  *is_apart = is_active || is_persistent_by_host(request);
+  *is_complete = is_active.value_or(false) ? 0 : 1;
+  if (is_active || !*is_apart) return 0;
+  return host().Request_get_status(request, is_complete, host().constants.status_ignore);
+}
+
+// Completes those that look_apart() has found complete, after the others, which gave `error`.
+int complete_apart(int count, const std::vector<int>& apart, void* requests, void* statuses,
+                   int error) {
   const Host& mpi = host();
   const Constants& values = mpi.constants;
-  std::vector<int> carriers, others;
-  *flag = 0;
-  for (int i = 0; i < count; ++i) {
-    const auto is_active = is_persistent_active(mpi.handle_at(requests, i));
-    if (is_active.value_or(false)) return 0;
-    (is_active ? carriers : others).push_back(i);
-  }
-  const int error = Chosen(others, requests, statuses).test(flag);
-  if (*flag == 0 || (error != 0 && error != values.error_in_status_class)) return error;
   const bool wants = statuses != values.statuses_ignore;
-  for (const int i : carriers) {
-    int* const status =
-        static_cast<int*>(statuses) + static_cast<std::size_t>(i) * values.status_ints;
-    // Its message to this rank is on its way.
-    for (int is_complete = 0; is_complete == 0;) {
-      const int code = mpi.Test(mpi.place_at(requests, i), &is_complete,
-                                wants ? static_cast<void*>(status) : values.status_ignore);
-      if (code != 0) return code;
+  const auto status_at = [&](int i) {
+    return static_cast<int*>(statuses) + static_cast<std::size_t>(i) * values.status_ints;
+  };
+  for (const int i : apart) {
+    int code = 0;
+    // A carrier's message to this rank is on its way.
+    for (int is_complete = 0; is_complete == 0 && code == 0;) {
+      code = mpi.Test(mpi.place_at(requests, i), &is_complete,
+                      wants ? static_cast<void*>(status_at(i)) : values.status_ignore);
     }
-    if (wants && error != 0) status[values.error_in_status] = 0;
+    if (code != 0 && error == 0) {
+      error = values.error_in_status_class;
+      for (int j = 0; j < count && wants; ++j) status_at(j)[values.error_in_status] = 0;
+    }
+    if (wants && error != 0) status_at(i)[values.error_in_status] = code;
   }
   return error;
+}
+
+// MPI_Testall with the persistent collectives apart: all complete together, or none. Messages stay
+// together: MPICH 5 and Intel MPI lose the status of a persistent one after MPI_Request_get_status.
+int test_apart(int count, void* requests, int* flag, void* statuses) {
+  std::vector<int> apart, others;
+  *flag = 0;
+  for (int i = 0; i < count; ++i) {
+    bool is_apart = false;
+    int is_complete = 0;
+    const int error = look_apart(host().handle_at(requests, i), &is_apart, &is_complete);
+    if (error == 0 && is_complete == 0) carry_host_on();  // another rank may need it before
+    if (error != 0 || is_complete == 0) return error;
+    (is_apart ? apart : others).push_back(i);
+  }
+  const int error = Chosen(others, requests, statuses).test(flag);
+  if (*flag == 0 || (error != 0 && error != host().constants.error_in_status_class)) return error;
+  return complete_apart(count, apart, requests, statuses, error);
 }
 
 constexpr int kUndefined = -32766;  // MPI_UNDEFINED of all MPIs
@@ -233,6 +260,7 @@ int Request_free(Handle* request) {
                           "is not complete; wait for it");
     }
     forget_persistent(handle);
+    forget_persistent_by_host(handle);
   }
   return host().Request_free(request);
 }
@@ -311,11 +339,13 @@ int Waitall(int count, void* requests, void* statuses) {
   const Watched watched(count, requests);
   // Decided before: the last call of Unisono may end in the wait.
   const bool apart = tests_apart() && count > 0 && requests != nullptr;
+  const bool has_carriers = apart && has_persistent();
   const auto test = [&](int* flag) {
     return apart ? test_apart(count, requests, flag, statuses)
                  : mpi.Testall(count, requests, flag, statuses);
   };
-  const int error = apart || waits_here() ? wait_by(test) : mpi.Waitall(count, requests, statuses);
+  const bool waits = has_carriers || waits_here();
+  const int error = waits ? wait_by(test) : mpi.Waitall(count, requests, statuses);
   return watched.result(error, watched.size(), nullptr, statuses);
 }
 

@@ -150,7 +150,7 @@ static void names(void) {
                                     "MPI_Session_finalize",
                                     "MPI_Comm_create_from_group",
                                     "MPI_Group_from_session_pset",
-                                    "MPI_Neighbor_allgather_init",
+                                    "MPI_Neighbor_allgather_init_c",
                                     "MPI_Neighbor_alltoall_c",
                                     "MPI_Psend_init",
                                     "MPI_Isendrecv"};

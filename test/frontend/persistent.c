@@ -55,6 +55,52 @@ static void order(void) {
   free(gathered);
 }
 
+static void add(void* in, void* sum, int* count, MPI_Datatype* type) {
+  (void)type;
+  for (int i = 0; i < *count; ++i) ((int*)sum)[i] += ((int*)in)[i];
+}
+
+/* The MPI does those with an operator of the program. They complete together with the others. */
+static void beside_the_mpis(void) {
+  enum { kCalls = 5 };
+  MPI_Request requests[kCalls];
+  MPI_Status statuses[kCalls];
+  MPI_Op op;
+  int own = -1, sum = -1, word = -1, received = -1;
+  MPI_Op_create(add, 1, &op);
+  PERSISTENT(Allreduce)
+  (&own, &sum, 1, MPI_INT, op, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[0]);
+  PERSISTENT(Bcast)(&word, 1, MPI_INT, size - 1, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[1]);
+  PERSISTENT(Barrier)(MPI_COMM_WORLD, MPI_INFO_NULL, &requests[2]);
+  MPI_Recv_init(&received, 1, MPI_INT, (rank + size - 1) % size, 1, MPI_COMM_WORLD, &requests[3]);
+  MPI_Send_init(&rank, 1, MPI_INT, (rank + 1) % size, 1, MPI_COMM_WORLD, &requests[4]);
+  for (int round = 0; round < 20; ++round) {
+    int done = 0, count = -1;
+    own = rank + round;
+    word = rank == size - 1 ? round : -1;
+    sum = received = -1;
+    if (round % 2 == 0) {
+      MPI_Startall(kCalls, requests);
+    } else {
+      for (int i = kCalls - 1; i >= 0; --i) MPI_Start(&requests[i]);
+    }
+    if (round % 3 == 0) {
+      MPI_Waitall(kCalls, requests, statuses);
+    } else if (round % 3 == 1) {
+      MPI_Waitall(kCalls, requests, MPI_STATUSES_IGNORE);
+    } else {
+      while (!done) MPI_Testall(kCalls, requests, &done, statuses);
+    }
+    EXPECT(sum == sum_over_ranks(1, round) && word == round);
+    EXPECT(received == (rank + size - 1) % size);
+    if (round % 3 == 1) continue;
+    MPI_Get_count(&statuses[3], MPI_INT, &count);
+    EXPECT(count == 1 && statuses[3].MPI_SOURCE == received);
+  }
+  for (int i = 0; i < kCalls; ++i) MPI_Request_free(&requests[i]);
+  MPI_Op_free(&op);
+}
+
 /* An inactive request: each function returns at once, with an empty status. */
 static void inactive(void) {
   int in = rank, out = -1, flag = 0, index = 0, count = -1;
@@ -305,11 +351,91 @@ static void statuses(void) {
   for (int i = 0; i < 3; ++i) MPI_Request_free(&requests[i]);
 }
 
-static const Scenario all[] = {{"statuses", statuses}, {"order", order},
-                               {"inactive", inactive}, {"freed", freed},
-                               {"many", many},         {"misaligned", misaligned},
-                               {"blocked", blocked},   {"between", between},
-                               {"mismatch", mismatch}, {"threads", threads}};
+/* The MPI does those of neighbours, each with its own function. */
+static void neighbours(void) {
+  enum { kCalls = 6 };
+  MPI_Comm ring;
+  MPI_Request requests[kCalls + 1];
+  MPI_Datatype types[2] = {MPI_INT, MPI_INT};
+  const int periodic = 1, ones[2] = {1, 1}, places[2] = {0, 1};
+  const MPI_Aint bytes[2] = {0, sizeof(int)};
+  int own[2] = {-1, -1}, received[kCalls - 1][2], sum = -1;
+  MPI_Cart_create(MPI_COMM_WORLD, 1, &size, &periodic, 0, &ring);
+  PERSISTENT(Neighbor_allgather)
+  (own, 1, MPI_INT, received[0], 1, MPI_INT, ring, MPI_INFO_NULL, &requests[0]);
+  PERSISTENT(Neighbor_allgatherv)
+  (own, 1, MPI_INT, received[1], ones, places, MPI_INT, ring, MPI_INFO_NULL, &requests[1]);
+  PERSISTENT(Neighbor_alltoall)
+  (own, 1, MPI_INT, received[2], 1, MPI_INT, ring, MPI_INFO_NULL, &requests[2]);
+  PERSISTENT(Neighbor_alltoallv)
+  (own, ones, places, MPI_INT, received[3], ones, places, MPI_INT, ring, MPI_INFO_NULL,
+   &requests[3]);
+  PERSISTENT(Neighbor_alltoallw)
+  (own, ones, bytes, types, received[4], ones, bytes, types, ring, MPI_INFO_NULL, &requests[4]);
+  PERSISTENT(Allreduce)
+  (&rank, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[5]);
+  for (int round = 0; round < 10; ++round) {
+    const int left = (rank + size - 1) % size, right = (rank + 1) % size;
+    int done = 0;
+    sum = -1;
+    own[0] = own[1] = rank + round;
+    memset(received, 0xff, sizeof received);
+    MPI_Startall(kCalls, requests);
+    requests[kCalls] = MPI_REQUEST_NULL;
+    if (round % 2 == 0) {
+      MPI_Waitall(kCalls + 1, requests, MPI_STATUSES_IGNORE);
+    } else {
+      while (!done) MPI_Testall(kCalls + 1, requests, &done, MPI_STATUSES_IGNORE);
+    }
+    EXPECT(sum == sum_over_ranks(1, 0));
+    for (int i = 0; i < kCalls - 1; ++i) {
+      EXPECT(received[i][0] == left + round && received[i][1] == right + round);
+    }
+  }
+  for (int i = 0; i < kCalls; ++i) MPI_Request_free(&requests[i]);
+  MPI_Comm_free(&ring);
+}
+
+/* The collective of the last rank ends after the others' messages to it, which need its MPI. */
+static void after_messages(void) {
+  enum { kCount = 1 << 18 };
+  int* const words = malloc(kCount * sizeof *words);
+  int out = -1;
+  MPI_Request requests[2];
+  PERSISTENT(Allreduce)
+  (&rank, &out, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[0]);
+  for (int round = 0; round < 4; ++round) {
+    for (int i = 0; i < kCount; ++i) words[i] = rank == 0 ? i + round : -1;
+    out = -1;
+    if (rank == size - 1) {
+      MPI_Irecv(words, kCount, MPI_INT, 0, round, MPI_COMM_WORLD, &requests[1]);
+      MPI_Start(&requests[0]);
+      MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+    } else {
+      if (rank == 0) MPI_Ssend(words, kCount, MPI_INT, size - 1, round, MPI_COMM_WORLD);
+      MPI_Start(&requests[0]);
+      MPI_Wait(&requests[0], MPI_STATUS_IGNORE);
+    }
+    EXPECT(out == sum_over_ranks(1, 0));
+    for (int i = 0; i < kCount && rank == size - 1; ++i) EXPECT(words[i] == i + round);
+  }
+  MPI_Request_free(&requests[0]);
+  free(words);
+}
+
+static const Scenario all[] = {{"statuses", statuses},
+                               {"order", order},
+                               {"inactive", inactive},
+                               {"freed", freed},
+                               {"many", many},
+                               {"misaligned", misaligned},
+                               {"blocked", blocked},
+                               {"between", between},
+                               {"mismatch", mismatch},
+                               {"threads", threads},
+                               {"beside", beside_the_mpis},
+                               {"neighbours", neighbours},
+                               {"after_messages", after_messages}};
 
 int main(int argc, char** argv) {
   start_scenarios(&argc, &argv);

@@ -85,6 +85,35 @@ using CancelRequest = int(void* extra, int is_complete);
   F(Barrier, Ibarrier, (Handle comm), (comm)) \
   UNISONO_MPI_COUNTED(F)
 
+// Neighbourhood collectives, which the host MPI does. The drop-in has the persistent ones, to know
+// their requests. Open MPI 4.1 has those as an extension.
+#define UNISONO_MPI_NEIGHBOURS(F) \
+  F(Neighbor_allgather_init, \
+    (const void* send, int send_count, Handle send_type, void* receive, int receive_count, \
+     Handle receive_type, Handle comm, Handle info, Handle* request), \
+    (send, send_count, send_type, receive, receive_count, receive_type, comm, info, request)) \
+  F(Neighbor_allgatherv_init, \
+    (const void* send, int send_count, Handle send_type, void* receive, const int* counts, \
+     const int* displacements, Handle receive_type, Handle comm, Handle info, Handle* request), \
+    (send, send_count, send_type, receive, counts, displacements, receive_type, comm, info, request)) \
+  F(Neighbor_alltoall_init, \
+    (const void* send, int send_count, Handle send_type, void* receive, int receive_count, \
+     Handle receive_type, Handle comm, Handle info, Handle* request), \
+    (send, send_count, send_type, receive, receive_count, receive_type, comm, info, request)) \
+  F(Neighbor_alltoallv_init, \
+    (const void* send, const int* send_counts, const int* send_displacements, Handle send_type, \
+     void* receive, const int* receive_counts, const int* receive_displacements, \
+     Handle receive_type, Handle comm, Handle info, Handle* request), \
+    (send, send_counts, send_displacements, send_type, receive, receive_counts, \
+     receive_displacements, receive_type, comm, info, request)) \
+  F(Neighbor_alltoallw_init, \
+    (const void* send, const int* send_counts, const std::ptrdiff_t* send_displacements, \
+     const void* send_types, void* receive, const int* receive_counts, \
+     const std::ptrdiff_t* receive_displacements, const void* receive_types, Handle comm, \
+     Handle info, Handle* request), \
+    (send, send_counts, send_displacements, send_types, receive, receive_counts, \
+     receive_displacements, receive_types, comm, info, request))
+
 // Functions on requests. The program's arrays of requests are void*: Host::handle_at().
 #define UNISONO_MPI_REQUESTS(F) \
   F(Start, (Handle* request), (request)) \

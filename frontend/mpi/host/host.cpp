@@ -84,14 +84,17 @@ bool take_functions(Host& host) {
   take(host.large.name, host.library, "PMPI_" #name "_c");               \
   take(host.large.nonblocking, host.library, "PMPI_" #nonblocking "_c"); \
   take(host.large.name##_init, host.library, "PMPI_" #name "_init_c");
+#define UNISONO_MPI_TAKE_NEIGHBOURS(name, ...) take_persistent(host.name, host.library, #name);
 #define UNISONO_MPI_TAKE_LATER(name, ...) take(host.name, host.library, "PMPI_" #name);
   UNISONO_MPI_COLLECTIVES(UNISONO_MPI_TAKE_ALL)
   UNISONO_MPI_COUNTED(UNISONO_MPI_TAKE_LARGE)
+  UNISONO_MPI_NEIGHBOURS(UNISONO_MPI_TAKE_NEIGHBOURS)
   UNISONO_MPI_REQUESTS(UNISONO_MPI_TAKE)
   UNISONO_MPI_LATER_REQUESTS(UNISONO_MPI_TAKE_LATER)
   UNISONO_MPI_PROBES(UNISONO_MPI_TAKE)
   UNISONO_MPI_USED(UNISONO_MPI_TAKE)
 #undef UNISONO_MPI_TAKE_LATER
+#undef UNISONO_MPI_TAKE_NEIGHBOURS
 #undef UNISONO_MPI_TAKE_LARGE
 #undef UNISONO_MPI_TAKE_ALL
 #undef UNISONO_MPI_TAKE

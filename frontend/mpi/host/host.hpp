@@ -49,6 +49,7 @@ struct HostCollectives {
 struct Host : HostCollectives<int, int> {
   UNISONO_MPI_POINTERS(Barrier, Ibarrier, (Handle comm))
   HostCollectives<std::int64_t, std::ptrdiff_t> large;
+  UNISONO_MPI_NEIGHBOURS(UNISONO_MPI_POINTER)  // null: the host MPI lacks it
   UNISONO_MPI_REQUESTS(UNISONO_MPI_POINTER)
   UNISONO_MPI_LATER_REQUESTS(UNISONO_MPI_POINTER)  // null: the host MPI lacks it
   UNISONO_MPI_PROBES(UNISONO_MPI_POINTER)

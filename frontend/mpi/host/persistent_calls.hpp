@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The requests of persistent collectives that the host MPI does. MPICH's MPI_Testall ends programs
+// that pass it such a request, so the drop-in completes each of them by itself (requests.cpp). A
+// handle stays known until MPI_Request_free, the only function that frees such a request. Any
+// thread.
+#pragma once
+
+#include "host/functions.hpp"
+
+namespace unisono::mpi {
+
+// After the host has made the request. Nothing where the drop-in needs no MPI_Testall.
+void note_persistent_by_host(Handle request);
+// Whether there are any: one load.
+bool has_persistent_by_host();
+bool is_persistent_by_host(Handle request);
+// Before the host frees the request: another thread may get its handle at once.
+void forget_persistent_by_host(Handle request);
+
+namespace ours {
+
+#define UNISONO_MPI_DECLARE(name, parameters, ...) int name parameters;
+UNISONO_MPI_NEIGHBOURS(UNISONO_MPI_DECLARE)
+#undef UNISONO_MPI_DECLARE
+
+}  // namespace ours
+}  // namespace unisono::mpi
