@@ -267,6 +267,25 @@ UNISONO_API int unisono_shrink(unisono_comm_t comm, unisono_comm_t* result);
  * rank has been told. Errors: ARGUMENT, STATE. */
 UNISONO_API int unisono_comm_failed_rank(unisono_comm_t comm, int* rank);
 
+enum {
+  UNISONO_RANK_PRESENT = 0, /* as far as is known */
+  UNISONO_RANK_LEFT = 1,    /* it has finalized, or ended its use of the communicator */
+  UNISONO_RANK_LOST = 2     /* it died, is stopped or silent, and takes no part any more */
+};
+/* Set `size` to sizeof before the call; later versions may add fields at the end. */
+typedef struct {
+  size_t size;
+  int32_t state; /* UNISONO_RANK_PRESENT ... */
+  char why[256]; /* "rank 2 is lost (its process ended without finalize)"; "" if it is present */
+} unisono_rank_state_t;
+/* Tells what is known of one member of comm. It does not wait, and the member takes no part. A look
+ * at the processes of this host is at most a tenth of UNISONO_DETECT_TIMEOUT old. The call asks a
+ * member of another host for a sign, and a later call uses the answer. So repeat the call, at least
+ * every second, to learn of a loss. It then comes in the times in which a waiting rank learns it. A
+ * rank may ask at any time, also between start and wait, and also on a communicator that has
+ * failed. The communicator does not fail by it. Errors: ARGUMENT, STATE, RESOURCES. */
+UNISONO_API int unisono_comm_rank_state(unisono_comm_t comm, int rank, unisono_rank_state_t* state);
+
 /* ---- collectives ------------------------------------------------------------------------------
  */
 

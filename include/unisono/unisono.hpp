@@ -187,6 +187,18 @@ namespace detail {
 constexpr unisono_op_t code(op how) noexcept { return static_cast<unisono_op_t>(how); }
 }  // namespace detail
 
+/// Whether a member takes part, as far as is known.
+enum class presence : std::int32_t {
+  present = UNISONO_RANK_PRESENT,
+  left = UNISONO_RANK_LEFT,
+  lost = UNISONO_RANK_LOST,
+};
+/// Of one member: see unisono::communicator::state_of.
+struct rank_state {
+  presence state;
+  std::string why;  ///< empty: it is present
+};
+
 enum class commutes : bool { no, yes };
 
 /// Creates an operator from a function object without state, T f(T left, T right). The function is
@@ -1124,6 +1136,14 @@ class communicator : public collectives<void> {
     int result = 0;
     detail::check(unisono_query(native(), static_cast<unisono_compare_t>(how), value, &result));
     return result != 0;
+  }
+
+  /// What is known of a member; does not wait (see unisono_comm_rank_state).
+  rank_state state_of(int rank) const {
+    unisono_rank_state_t state{};
+    state.size = sizeof state;
+    detail::check(unisono_comm_rank_state(native(), rank, &state));
+    return {static_cast<presence>(state.state), state.why};
   }
 
  private:

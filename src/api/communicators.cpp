@@ -22,6 +22,10 @@ static_assert(UNISONO_EQUAL == static_cast<int>(comm::Comparison::equal));
 static_assert(UNISONO_LESS == static_cast<int>(comm::Comparison::less));
 static_assert(UNISONO_GREATER_EQUAL + 1 == comm::kComparisonCount);
 
+static_assert(UNISONO_RANK_PRESENT == static_cast<int>(comm::MemberState::Kind::present));
+static_assert(UNISONO_RANK_LEFT == static_cast<int>(comm::MemberState::Kind::left));
+static_assert(UNISONO_RANK_LOST == static_cast<int>(comm::MemberState::Kind::lost));
+
 using base::Code;
 using base::Error;
 using base::Result;
@@ -285,6 +289,34 @@ int unisono_comm_failed_rank(unisono_comm_t comm, int* rank) try {
   return UNISONO_OK;
 } catch (const std::exception& thrown) {
   return fail("unisono_comm_failed_rank", thrown);
+}
+
+int unisono_comm_rank_state(unisono_comm_t comm, int rank, unisono_rank_state_t* state) try {
+  constexpr const char* kName = "unisono_comm_rank_state";
+  Comm* const found = comms().get(comm);
+  if (found == nullptr) return fail(bad_comm(kName, comm));
+  if (state == nullptr || state->size < sizeof(size_t)) {
+    return fail(Code::argument, fmt::format("{}: state is NULL, or its size is not set", kName));
+  }
+  if (rank < 0 || rank >= found->communicator->size()) {
+    return fail(Code::argument, fmt::format("{}: rank is {}; it must be in 0 .. {}", kName, rank,
+                                            found->communicator->size() - 1));
+  }
+  AgentPause pause(found->communicator.get());
+  pause.is_of_a_look();
+  Communicator& communicator = *found->communicator;
+  const auto asked = communicator.words().ask_for_sign(rank);
+  const unisono::comm::MemberState known = communicator.watchdog().state_of(rank);
+  communicator.loan().lend(false);  // the started operations continue
+  if (!asked) return fail(kName, asked.error());
+  unisono_rank_state_t full{};
+  full.size = std::min(state->size, sizeof full);
+  full.state = static_cast<int32_t>(known.kind);
+  known.why.copy(full.why, sizeof full.why - 1);
+  std::memcpy(state, &full, full.size);
+  return UNISONO_OK;
+} catch (const std::exception& thrown) {
+  return fail("unisono_comm_rank_state", thrown);
 }
 
 int unisono_refuse(unisono_comm_t comm, const char* why) try {

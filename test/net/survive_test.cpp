@@ -322,6 +322,58 @@ TEST_F(HostsSurvive, AQueryIsAnsweredByRanksThatCompute) {
   expect_all_clean(processes);
 }
 
+bool is_lost(unisono_comm_t comm, int rank) {
+  unisono_rank_state_t state{};
+  state.size = sizeof state;
+  EXPECT_TRUE(succeeded(unisono_comm_rank_state(comm, rank, &state)));
+  if (state.state == UNISONO_RANK_PRESENT) return false;
+  EXPECT_EQ(state.state, UNISONO_RANK_LOST);
+  const std::string begin = "rank " + std::to_string(rank) + " is lost (" + place_of(rank);
+  EXPECT_EQ(std::string(state.why).substr(0, begin.size()), begin);
+  return true;
+}
+
+// Nothing but the state is asked for.
+void expect_state_is_lost(const TestHosts& hosts, int victim, Loss loss,
+                          const Environment& environment = {}) {
+  auto processes = start_job(
+      hosts,
+      [victim, loss](const HostRank& self) {
+        for (int rank = 0; rank < kRanks; ++rank) EXPECT_FALSE(is_lost(self.world, rank));
+        ASSERT_TRUE(succeeded(unisono_barrier(self.world)));
+        if (self.rank == victim) {
+          self.line.hear();
+          lose(loss);
+          self.line.hear();
+          return;
+        }
+        self.line.say("ready");
+        while (!is_lost(self.world, victim)) sched_yield();
+        for (int rank = 0; rank < kRanks; ++rank) {
+          EXPECT_EQ(is_lost(self.world, rank), rank == victim) << rank;
+        }
+        self.line.say("told");
+        self.line.hear();  // all are
+        leave(self);
+      },
+      environment);
+  lose_when_others_are_ready(processes, {victim});
+  for (int rank = 0; rank < kRanks; ++rank) {
+    if (rank == victim) continue;
+    EXPECT_EQ(processes[static_cast<std::size_t>(rank)].line().hear(), "told");
+  }
+  for (int rank = 0; rank < kRanks; ++rank) {
+    if (rank == victim) continue;
+    processes[static_cast<std::size_t>(rank)].line().say("leave");
+    EXPECT_EQ(processes[static_cast<std::size_t>(rank)].wait(), 0) << "rank " << rank;
+  }
+}
+
+TEST_F(HostsSurvive, AStateTellsWhoWasKilled) {
+  expect_state_is_lost(hosts_, 4, Loss::kill, kNobodyIsSilent);
+}
+TEST_F(HostsSurvive, AStateTellsWhoIsCutOff) { expect_state_is_lost(hosts_, 2, Loss::cut); }
+
 // Repeats the call until it returns a loss.
 void expect_heartbeat_stops(const TestHosts& hosts, int victim, Loss loss,
                             const Environment& environment = {}) {

@@ -273,5 +273,42 @@ TEST(Query, TellsOfARankThatWasKilled) {
   EXPECT_TRUE(nothing_left(job, shm_before));
 }
 
+unisono_rank_state_t state_of(unisono_comm_t comm, int rank) {
+  unisono_rank_state_t state{};
+  state.size = sizeof state;
+  EXPECT_TRUE(succeeded(unisono_comm_rank_state(comm, rank, &state)));
+  return state;
+}
+
+// The others ask for each of the two; a query names only the first one.
+TEST(RankState, TellsOfEachRankThatWasKilled) {
+  ProcessJob job(4, [](ProcessRank& self) {
+    unisono_comm_t backwards = nullptr;
+    ASSERT_TRUE(succeeded(unisono_comm_split(self.world, 0, -self.rank, &backwards)));
+    for (int rank = 0; rank < 4; ++rank) {
+      EXPECT_EQ(state_of(self.world, rank).state, UNISONO_RANK_PRESENT);
+      EXPECT_STREQ(state_of(self.world, rank).why, "");
+    }
+    self.say("ready");
+    if (self.rank == 1 || self.rank == 2) pause();
+    for (const int rank : {2, 1}) {
+      while (state_of(self.world, rank).state == UNISONO_RANK_PRESENT) {
+      }
+      const unisono_rank_state_t state = state_of(self.world, rank);
+      EXPECT_EQ(state.state, UNISONO_RANK_LOST);
+      EXPECT_EQ(std::string(state.why).find(fmt::format("rank {} is lost (", rank)), 0U);
+      EXPECT_EQ(state_of(backwards, 3 - rank).state, UNISONO_RANK_LOST);
+    }
+    const int other = 3 - self.rank;
+    EXPECT_EQ(state_of(self.world, other).state, UNISONO_RANK_PRESENT);
+    EXPECT_TRUE(failed(unisono_barrier(self.world), UNISONO_ERROR_RANK_LOST));
+    EXPECT_EQ(state_of(self.world, 1).state, UNISONO_RANK_LOST) << "also after a failure";
+  });
+  job.await_line_of_all();
+  job.signal(1, SIGKILL);
+  job.signal(2, SIGKILL);
+  for (const int rank : {0, 3}) EXPECT_TRUE(job.wait(rank).clean()) << job.wait(rank).text();
+}
+
 }  // namespace
 }  // namespace unisono::harness::survive_test

@@ -267,6 +267,21 @@ bool query(Communicator& self, const std::string& how, Whole value) {
   return result != 0;
 }
 
+struct RankState {
+  const char* state;
+  std::string why;
+};
+
+RankState rank_state(Communicator& self, Whole rank) {
+  constexpr const char* kNames[] = {"present", "left", "lost"};
+  const auto number = own_argument<int>(rank, "rank_state", "rank");
+  Communicator::Use use(self);
+  unisono_rank_state_t state{};
+  state.size = sizeof state;
+  use.run([&] { return unisono_comm_rank_state(self.handle(), number, &state); });
+  return {kNames[state.state], state.why};
+}
+
 void refuse(Communicator& self, const std::string& why) {
   const Communicator::Use use(self);
   self.refuse_because_of(why);
@@ -307,6 +322,9 @@ nb::dict info(Communicator& self) {
 }
 
 void define_communicator(nb::module_& module) {
+  nb::class_<RankState>(module, "RankState", "What is known of one member of a communicator.")
+      .def_ro("state", &RankState::state, "\"present\", \"left\" or \"lost\"")
+      .def_ro("why", &RankState::why, "what happened, with the rank; empty if it is present");
   // The end of the world ends all its communicators, so each of them keeps the world alive.
   const auto keep_parent = nb::keep_alive<0, 1>();
   nb::class_<Communicator> type(module, "Communicator", nb::is_weak_referenceable());
@@ -336,6 +354,8 @@ void define_communicator(nb::module_& module) {
            "Whether `word how value` holds for the words of all members; how is one of == != < <= "
            "> >=.",
            "how"_a, "value"_a)
+      .def("rank_state", &rank_state,
+           "What is known of a member. Does not wait; repeat it to learn of a loss.", "rank"_a)
       .def("empty", &empty,
            "A NumPy array, of zeros at first, in memory that all ranks of this host can read. Long "
            "reductions of it copy once less. It may outlive the communicator. Not collective.",

@@ -17,7 +17,7 @@ from . import _native
 from ._errors import (ArgumentError, CancelledError, DatatypeError, Error, MismatchError,
                       PeerArgumentError, RankLostError, ResourcesError, StateError, SystemFailure,
                       TimeoutError, UnsupportedError)
-from ._native import Communicator, Plan, Request, init, init_with
+from ._native import Communicator, Plan, RankState, Request, init, init_with
 from ._operators import Op
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def __getattr__(name: str) -> Any:
 
 __all__ = [
     "IN_PLACE", "ArgumentError", "CancelledError", "Communicator", "DatatypeError", "Error",
-    "MismatchError", "Op", "PeerArgumentError", "Plan", "RankLostError", "Request",
-    "ResourcesError", "SpawnError", "StateError", "SystemFailure", "TimeoutError",
+    "MismatchError", "Op", "PeerArgumentError", "Plan", "RankLostError", "RankState",
+    "Request", "ResourcesError", "SpawnError", "StateError", "SystemFailure", "TimeoutError",
     "UnsupportedError", "init", "init_with", "spawn",
 ]

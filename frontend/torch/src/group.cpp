@@ -83,19 +83,14 @@ std::string Group::last_error() const {
   return ranks_.empty() ? text : renumbered(text, ranks_);
 }
 
-// A query takes no part of other ranks, and does not fail the communicator.
+// It takes no part of other ranks, and does not fail the communicator.
 std::string Group::why_lost(int rank) {
   if (!own_process_.is_here() || is_aborted_) return {};
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock.owns_lock() || comm_ == nullptr) return {};
-  deadline_ = Clock::time_point::max();
-  int is_true = 0;
-  if (unisono_query(comm_, UNISONO_GREATER_EQUAL, 0, &is_true) != UNISONO_ERROR_RANK_LOST)
-    return {};
-  const std::string text = unisono_last_error();
-  const std::size_t found = text.find(": query: rank " + std::to_string(rank) + " ");
-  if (found == std::string::npos) return {};
-  return text.substr(text.find("rank ", found));
+  unisono_rank_state_t state{};
+  state.size = sizeof state;
+  return unisono_comm_rank_state(comm_, rank, &state) == UNISONO_OK ? state.why : "";
 }
 
 // A call in progress on another thread sees the flag, and is cancelled. Otherwise the other ranks

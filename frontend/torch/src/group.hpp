@@ -67,9 +67,8 @@ class Group {
   bool is_aborted() const { return is_aborted_; }
   // Later calls fail; one in progress goes on.
   void stop_accepting() { is_closing_ = true; }
-  // How the rank was lost, by what the library knows now. Empty: it is not lost, or cannot be asked
-  // for because a call is in progress. The library names the first of several lost ranks. Any
-  // thread may call it.
+  // How the rank was lost, or that it has left, by what the library knows now. Empty: it is there,
+  // or cannot be asked for because a call is in progress. Any thread may call it.
   std::string why_lost(int rank);
   // Whether any thread is in a call.
   bool is_in_call() const { return !std::unique_lock(mutex_, std::try_to_lock).owns_lock(); }

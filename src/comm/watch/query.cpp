@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <mutex>
 
 namespace unisono::comm {
@@ -34,28 +35,37 @@ base::Status Query::begin() {
       "the answers to a query");
 }
 
-// A member is awaited until it has answered, so that its silence is noticed.
 void Query::ask() {
+  for (std::size_t i = 0; i < asked_.size(); ++i) ask(members_.remote()[i], asked_[i]);
+}
+
+// A member is awaited until it has answered, so that its silence is noticed.
+void Query::ask(int member, Asked& asked) {
   job::Job& job = members_.job();
-  for (std::size_t i = 0; i < asked_.size(); ++i) {
-    Asked& asked = asked_[i];
-    const int member = members_.remote()[i];
-    QueryAnswer& answer = this->answer(member);
-    const std::uint64_t answered = answer.number.load(std::memory_order_acquire);
-    if (answered == asked.needed) continue;
-    if (answered == asked.last) {
-      asked.last = asked.needed;
-      const auto offset =
-          reinterpret_cast<std::byte*>(&segment_.records()[member].published) - job.memory().at(0);
-      job.network()->get({.source = members_.job_rank(member),
-                          .offset = static_cast<std::uint64_t>(offset),
-                          .place = reinterpret_cast<std::byte*>(&answer.value),
-                          .bytes = sizeof answer.value,
-                          .flag = reinterpret_cast<std::uint64_t*>(&answer.number),
-                          .flag_value = asked.last});
-    }
-    job.network()->awaits(members_.job_rank(member));
+  QueryAnswer& answer = this->answer(member);
+  const std::uint64_t answered = answer.number.load(std::memory_order_acquire);
+  if (answered == asked.needed) return;
+  if (answered == asked.last) {
+    asked.last = asked.needed;
+    const auto offset =
+        reinterpret_cast<std::byte*>(&segment_.records()[member].published) - job.memory().at(0);
+    job.network()->get({.source = members_.job_rank(member),
+                        .offset = static_cast<std::uint64_t>(offset),
+                        .place = reinterpret_cast<std::byte*>(&answer.value),
+                        .bytes = sizeof answer.value,
+                        .flag = reinterpret_cast<std::uint64_t*>(&answer.number),
+                        .flag_value = asked.last});
   }
+  job.network()->awaits(members_.job_rank(member));
+}
+
+// While an earlier request has no answer, there is no further one.
+base::Status Query::ask_for_sign(int member) {
+  const auto found = std::ranges::find(members_.remote(), member);
+  if (found == members_.remote().end() || !members_.lives(member)) return base::success();
+  UNISONO_TRY(begin());
+  ask(member, asked_[static_cast<std::size_t>(found - members_.remote().begin())]);
+  return base::success();
 }
 
 std::optional<Error> Query::lost_member() const {

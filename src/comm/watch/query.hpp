@@ -50,6 +50,8 @@ class Query {
   // word that each member has, at some time since begin(). rank_lost if a member is gone.
   base::Status begin();
   base::Result<std::optional<bool>> step(Comparison how, std::uint64_t value);
+  // Asks a member of another host for a sign, so that its silence is noticed; does not wait for it.
+  base::Status ask_for_sign(int member);
 
  private:
   // There is one request to a member at a time, because answers may overtake each other. A member
@@ -60,6 +62,7 @@ class Query {
   };
   QueryAnswer& answer(int member) const;
   void ask();
+  void ask(int member, Asked& asked);
   std::optional<base::Error> lost_member() const;
 
   const Members& members_;

@@ -251,6 +251,20 @@ void Watchdog::fail_late() {
                      oldest.index);
 }
 
+MemberState Watchdog::state_of(int member) {
+  using Kind = MemberState::Kind;
+  job::RankWatch& watch = members_.job().watch();
+  watch.look(base::now_ns());
+  if (!members_.is_remote(member)) watch.is_stopped(members_.job_rank(member));
+  if (!members_.lives(member)) {
+    const bool has_left = members_.state(member) == job::RankState::left;
+    return {.kind = has_left ? Kind::left : Kind::lost, .why = members_.describe_loss(member)};
+  }
+  if (member == members_.rank() || !ends_.of(member)) return {};
+  return {.kind = Kind::left,
+          .why = fmt::format("{} has ended its use of the communicator", members_.name(member))};
+}
+
 std::string Watchdog::missing(const engine::Operation& operation) const {
   if (is_in_nic(operation)) return {};
   const engine::Stall stall = operation.engine->describe_stall(operation);

@@ -18,6 +18,13 @@ namespace unisono::comm {
 
 class NicEngine;
 
+// Whether a member still takes part. A member that has left ended its part in order.
+struct MemberState {
+  enum class Kind : std::uint8_t { present, left, lost };
+  Kind kind = Kind::present;
+  std::string why;  // empty: it is present
+};
+
 class Watchdog {
  public:
   // These outlive it.
@@ -39,6 +46,8 @@ class Watchdog {
   void examine_multicasts();
   // Fails the oldest operation, because the application's deadline has passed.
   void fail_late();
+  // How a member is, as far as is known now; looks for its loss, and does not wait.
+  MemberState state_of(int member);
   // Whether an event since the last check may end a pending operation.
   bool has_new_event() const { return members_.job().events().count() != events_seen_; }
 

@@ -119,6 +119,8 @@ def wrong_numbers():
                 (lambda: comm.publish("1"), TypeError, "publish: value is '1'"),
                 (lambda: comm.publish(-1), ValueError, "value is -1; it has to be from 0"),
                 (lambda: comm.query("==", 1.0), TypeError, "query: value is 1.0"),
+                (lambda: comm.rank_state("0"), TypeError, "rank_state: rank is '0'"),
+                (lambda: comm.rank_state(9), ValueError, "rank is 9; it must be in 0 .."),
                 (lambda: comm.publish(Unreadable()), LookupError, "of its text"),
                 (lambda: unisono.init_with("0", 2, bytes), TypeError, "init_with: rank is '0'"),
                 (lambda: unisono.init_with(0, 2.0, bytes), TypeError, "init_with: size is 2.0")):
@@ -222,6 +224,9 @@ def killed():
         os.kill(os.getpid(), signal.SIGKILL)
     with pytest.raises(unisono.RankLostError, match="rank 1") as caught:
         comm.allreduce(GOOD)
+    state = comm.rank_state(1)
+    assert state.state == "lost" and "rank 1 is lost" in state.why
+    assert comm.rank_state(0).state == "present" and comm.rank_state(0).why == ""
     with comm.shrink() as rest:
         return caught.value.rank, rest.size
 

@@ -50,6 +50,31 @@ def test_a_lost_rank_is_not_waited_for(tmp_path, kind):
     assert (tmp_path / "complete").exists()
 
 
+def two_lost(path):
+    """Two ranks end without a message. Whatever waits for the second one would do so for long."""
+    dist.barrier()
+    if dist.get_rank() in (1, 3):
+        os.kill(os.getpid(), signal.SIGKILL)
+    if dist.get_rank() == 2:
+        for lost_rank in (3, 1, 3):
+            with pytest.raises(dist.DistBackendError, match=f": rank {lost_rank} is lost"):
+                dist.recv(torch.ones(GOOD), lost_rank)
+            with pytest.raises(dist.DistBackendError, match=f": rank {lost_rank} is lost"):
+                dist.isend(torch.ones(100_000), lost_rank).wait()
+        dist.destroy_process_group()
+        path.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    while not path.exists():
+        time.sleep(0.01)
+    return True
+
+
+def test_none_of_two_lost_ranks_is_waited_for(tmp_path, kind):
+    with pytest.raises(unisono.SpawnError, match="without a result"):
+        run(two_lost, tmp_path, 4, tmp_path / "complete")
+    assert (tmp_path / "complete").exists()
+
+
 def late():
     group = dist.new_group([1, 2], timeout=datetime.timedelta(seconds=1))
     if dist.get_rank() == 1:

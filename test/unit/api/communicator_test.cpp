@@ -366,5 +366,33 @@ TEST_P(Communicators, AQueryComparesTheWordsOfAll) {
   });
 }
 
+TEST(RankState, TellsWhoHasLeftACommunicator) {
+  run_threads(3, [](ThreadRank& self) {
+    unisono_comm_t part = nullptr;
+    ASSERT_TRUE(succeeded(unisono_comm_dup(self.world, &part)));
+    unisono_rank_state_t state{};
+    EXPECT_TRUE(failed(unisono_comm_rank_state(part, 0, &state), UNISONO_ERROR_ARGUMENT,
+                       {"size is not set"}));
+    state.size = sizeof state;
+    for (const int rank : {-1, 3}) {
+      EXPECT_TRUE(failed(unisono_comm_rank_state(part, rank, &state), UNISONO_ERROR_ARGUMENT,
+                         {"rank is " + std::to_string(rank), "0 .. 2"}));
+    }
+    if (self.rank == 1) {
+      ASSERT_TRUE(succeeded(unisono_comm_free(part)));
+    } else {
+      do {
+        ASSERT_TRUE(succeeded(unisono_comm_rank_state(part, 1, &state)));
+      } while (state.state == UNISONO_RANK_PRESENT);
+      EXPECT_EQ(state.state, UNISONO_RANK_LEFT);
+      EXPECT_STREQ(state.why, "rank 1 has ended its use of the communicator");
+    }
+    ASSERT_TRUE(succeeded(unisono_comm_rank_state(self.world, 1, &state)));
+    EXPECT_EQ(state.state, UNISONO_RANK_PRESENT);
+    ASSERT_TRUE(succeeded(unisono_barrier(self.world)));
+    self.finalize();
+  });
+}
+
 }  // namespace
 }  // namespace unisono::harness::communicator_test

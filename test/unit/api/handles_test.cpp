@@ -59,6 +59,12 @@ std::vector<NamedCall> calls_on_a_communicator(Scratch& s) {
       {"unisono_publish", [](unisono_comm_t c) { return unisono_publish(c, 1); }},
       {"unisono_query",
        [&s](unisono_comm_t c) { return unisono_query(c, UNISONO_EQUAL, 0, s.out); }},
+      {"unisono_comm_rank_state",
+       [](unisono_comm_t c) {
+         unisono_rank_state_t state{};
+         state.size = sizeof state;
+         return unisono_comm_rank_state(c, 0, &state);
+       }},
       {"unisono_comm_free", [](unisono_comm_t c) { return unisono_comm_free(c); }},
       {"unisono_comm_info",
        [](unisono_comm_t c) {
@@ -214,6 +220,7 @@ TEST(Handles, LocalCallsWithoutAPlaceForTheResult) {
     expect(unisono_comm_size(self.world, nullptr), "unisono_comm_size");
     expect(unisono_comm_info(self.world, nullptr), "unisono_comm_info");
     expect(unisono_query(self.world, UNISONO_EQUAL, 0, nullptr), "unisono_query");
+    expect(unisono_comm_rank_state(self.world, 0, nullptr), "unisono_comm_rank_state");
     expect(unisono_shrink(self.world, nullptr), "unisono_shrink");
     expect(unisono_barrier_plan(self.world, nullptr), "unisono_barrier_plan");
     expect(unisono_test(nullptr, nullptr), "unisono_test");

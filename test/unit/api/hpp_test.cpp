@@ -633,6 +633,8 @@ TEST(Hpp, ShrinkAndQuery) {
     again.barrier();
     EXPECT_TRUE(again.query(compare::greater, 0));
     EXPECT_FALSE(again.query(compare::less_equal, 2));
+    EXPECT_EQ(again.state_of(2).state, unisono::presence::present);
+    EXPECT_EQ(again.state_of(2).why, "");
     again.barrier();
   });
 }

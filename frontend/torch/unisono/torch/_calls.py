@@ -229,20 +229,16 @@ class Calls:
         return bool(self._ended)
 
     def why_lost(self, rank: int) -> str:
-        """How the rank was lost, by what the library knows now. Empty: it is not lost, or cannot be
-        asked for because a call is in progress. The library names the first of several lost
-        ranks. Any thread may call it."""
+        """How the rank was lost, or that it has left, by what the library knows now. Empty: it is
+        there, or cannot be asked for because a call is in progress. Any thread may call it."""
         if self._comm is None or self._ended or not self._using.acquire(blocking=False):
             return ""
         try:
-            self._comm.timeout = _DAY.total_seconds()
-            self._comm.query(">=", 0)
-        except unisono.Error as error:
-            found = re.search(rf": query: (rank {rank} .*)", str(error), re.DOTALL)
-            return found[1] if found else ""
+            return self._comm.rank_state(rank).why
+        except unisono.Error:
+            return ""
         finally:
             self._using.release()
-        return ""
 
     def _refuse(self, why: str) -> None:
         self._has_failed = True
