@@ -9,8 +9,9 @@ namespace unisono::pytorch {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-// A new connection to a TCPStore needs a few milliseconds. If several ranks connect at once, the
-// store's server sometimes takes no connection for 5 s.
+// A new connection to a TCPStore needs a few milliseconds. The store's server asks the DNS for the
+// name of each address that connects, and serves nobody meanwhile. If that answer is lost, the
+// resolver asks again after 5 s.
 constexpr std::chrono::milliseconds kPatience{100};
 constexpr std::chrono::milliseconds kTurn{20};
 

@@ -17,8 +17,8 @@ _SHORTEST_PAUSE, _LONGEST_PAUSE = 2e-4, 2e-2  # seconds between two questions to
 _TURN = 0.5  # seconds between two looks whether a rank has left
 # Seconds in which the library notices the end of a rank that hosted the store.
 _NOTICING = 1.0
-# Seconds for a connection to a store. If several ranks connect at once, the server of a TCPStore
-# sometimes takes none for 5 s.
+# Seconds for a connection to a store. The server of a TCPStore asks the DNS for the name of each
+# address that connects, and serves nobody meanwhile; a lost answer costs 5 s.
 _PATIENCE = 0.1
 
 
