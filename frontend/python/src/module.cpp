@@ -322,7 +322,7 @@ nb::dict info(Communicator& self) {
 }
 
 void define_communicator(nb::module_& module) {
-  nb::class_<RankState>(module, "RankState", "What is known of one member of a communicator.")
+  nb::class_<RankState>(module, "RankState", "The known state of one member of a communicator.")
       .def_ro("state", &RankState::state, "\"present\", \"left\" or \"lost\"")
       .def_ro("why", &RankState::why, "what happened, with the rank; empty if it is present");
   // The end of the world ends all its communicators, so each of them keeps the world alive.
@@ -355,7 +355,7 @@ void define_communicator(nb::module_& module) {
            "> >=.",
            "how"_a, "value"_a)
       .def("rank_state", &rank_state,
-           "What is known of a member. Does not wait; repeat it to learn of a loss.", "rank"_a)
+           "The known state of a member. Does not wait; repeat it to learn of a loss.", "rank"_a)
       .def("empty", &empty,
            "A NumPy array, of zeros at first, in memory that all ranks of this host can read. Long "
            "reductions of it copy once less. It may outlive the communicator. Not collective.",

@@ -18,7 +18,7 @@ _TURN = 0.5  # seconds between two looks whether a rank has left
 # Seconds in which the library notices the end of a rank that hosted the store.
 _NOTICING = 1.0
 # Seconds for a connection to a store. The server of a TCPStore asks the DNS for the name of each
-# address that connects, and serves nobody meanwhile; a lost answer costs 5 s.
+# address that connects. Meanwhile it serves nobody, and a lost answer costs 5 s.
 _PATIENCE = 0.1
 
 
