@@ -16,6 +16,8 @@ constexpr std::array<ConstantRow, kConstantCount> kRows = {{
     {Constant::streamed_broadcast, "streamed_broadcast", Quantity::bytes, "from here on a broadcast between a few hosts goes by streams and not by multicast"},
     {Constant::streamed_block, "streamed_block", Quantity::bytes, "from here on a block of an allgather between a few hosts goes by streams and not by multicast"},
     {Constant::streamed_on_shared_cores, "streamed_on_shared_cores", Quantity::bytes, "the same for messages of broadcast, allgather and allreduce where hosts share the cores of one machine"},
+    {Constant::combined_by_tree_below, "combined_by_tree_below", Quantity::bytes, "below this, and from streamed_on_shared_cores on, a tree reduces where more than two hosts share each core"},
+    {Constant::streamed_piece, "streamed_piece", Quantity::bytes, "the pieces that streams of long broadcasts, reduces and allreduces carry one after another"},
     {Constant::tiny_block, "tiny_block", Quantity::bytes, "up to here a block is worth a longer way with fewer messages"},
     {Constant::passed_on, "passed_on", Quantity::bytes, "up to here the first rank of a host may well pass on what a rank has for all others"},
     {Constant::many_of_host, "many_of_host", Quantity::ranks, "from so many ranks of a host on, two levels save more in packets than they cost in steps"},

@@ -19,6 +19,8 @@ enum class Constant : std::uint8_t {
   streamed_broadcast,
   streamed_block,
   streamed_on_shared_cores,
+  combined_by_tree_below,
+  streamed_piece,
   tiny_block,
   passed_on,
   many_of_host,
@@ -45,7 +47,7 @@ enum class Constant : std::uint8_t {
   nic_back_off,
   nic_back_off_most,
 };
-inline constexpr int kConstantCount = 33;
+inline constexpr int kConstantCount = 35;
 
 enum class Quantity : std::uint8_t { bytes, ranks, time, time_per_byte };
 

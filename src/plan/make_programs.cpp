@@ -74,12 +74,7 @@ class ProgramMaker {
   }
 
  private:
-  // A number of bytes that the machine's file gives.
-  std::int64_t limit(model::Constant constant) const {
-    const model::Machine& machine =
-        context_.machine != nullptr ? *context_.machine : model::default_machine();
-    return std::max<std::int64_t>(1, model::constant_of(machine, constant).count());
-  }
+  std::int64_t limit(model::Constant constant) const { return machine_bytes(context_, constant); }
 
   const ReceiveGeometry& bulk() const { return context_.receive_buffers[SizeClass::bulk]; }
   bool fits_bulk(const ReceiveNeed& need) const {

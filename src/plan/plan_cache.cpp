@@ -280,13 +280,19 @@ Shape shape_of(const Call& call, const PlanContext& context) {
           .exact = rounds(call) && context.reproducible != base::Reproducible::no};
 }
 
+std::int64_t machine_bytes(const PlanContext& context, model::Constant constant) {
+  const model::Machine& machine =
+      context.machine != nullptr ? *context.machine : model::default_machine();
+  return std::max<std::int64_t>(1, model::constant_of(machine, constant).count());
+}
+
 std::int64_t most_of_segment(const PlanContext& context, Collective collective) {
   const std::int64_t buffer = context.receive_buffers[SizeClass::bulk].data_bytes;
-  // In shorter ones, segments are as short anyway.
-  constexpr std::int64_t kLongBuffer = 1024 * 1024;
-  const bool may_be_long = context.streams && context.hosts.given() && buffer > kLongBuffer;
-  if (!may_be_long || schedule::has_blocks(collective)) return buffer;
-  return std::min(buffer, longest_streamed(collective, context.hosts.hosts()));
+  const bool is_streamed = context.streams && context.hosts.given();
+  if (!is_streamed || schedule::has_blocks(collective)) return buffer;
+  const std::int64_t piece =
+      std::min(buffer, machine_bytes(context, model::Constant::streamed_piece));
+  return std::min(buffer, longest_streamed(collective, context.hosts.hosts(), piece));
 }
 
 select::Circumstances circumstances_of(const Call& call, const PlanContext& context) {

@@ -55,6 +55,8 @@ struct PlanContext {
   ChoiceEntry* choices = nullptr;
 };
 
+// A number of bytes that the machine's file gives; at least 1.
+std::int64_t machine_bytes(const PlanContext& context, model::Constant constant);
 // The input of the choice of an algorithm for a call.
 schedule::Shape shape_of(const Call& call, const PlanContext& context);
 select::Circumstances circumstances_of(const Call& call, const PlanContext& context);

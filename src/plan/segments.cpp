@@ -19,9 +19,6 @@ bool has_output_blocks(Collective c) {
   return schedule::has_blocks(c) && c != Collective::scatter && c != Collective::reduce_scatter;
 }
 
-// A stream's kernel needs less for each byte of longer messages. Those of about that length still
-// fit into a core's cache together with what they are combined with.
-constexpr std::int64_t kPieceBytes = 512 * 1024;
 constexpr int kPiecesOfChain = 8;  // as a chain of hosts passes a vector on
 constexpr int kLeastPieces = 4;
 
@@ -57,10 +54,10 @@ std::int64_t longest_vector(const Shape& whole) {
   return whole.blocks.given() ? std::ranges::max(counts_of(whole.blocks)) : whole.count;
 }
 
-std::int64_t longest_streamed(Collective collective, int hosts) {
+std::int64_t longest_streamed(Collective collective, int hosts, std::int64_t piece_bytes) {
   const int pieces =
       schedule::is_reduction(collective) ? std::max(hosts, kLeastPieces) : kPiecesOfChain;
-  return kPieceBytes * pieces;
+  return piece_bytes * pieces;
 }
 
 Shape segment_of(const Shape& whole, std::int64_t from, std::int64_t most) {

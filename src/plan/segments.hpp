@@ -16,9 +16,9 @@ namespace unisono::plan {
 std::int64_t longest_vector(const schedule::Shape& whole);
 
 // The most bytes of a segment of a call without blocks, of ranks on so many hosts whose long
-// messages go by streams. Algorithms cut it into pieces, and a piece is in the cache when it is
-// reduced or sent on.
-std::int64_t longest_streamed(schedule::Collective collective, int hosts);
+// messages go by streams. Algorithms cut it into pieces of about `piece_bytes`. Streams need less
+// time for each byte of a longer piece, until it leaves the cache before it is reduced or sent on.
+std::int64_t longest_streamed(schedule::Collective collective, int hosts, std::int64_t piece_bytes);
 
 // The part of the call with elements [from, from + most) of the vector, or of each block.
 schedule::Shape segment_of(const schedule::Shape& whole, std::int64_t from, std::int64_t most);

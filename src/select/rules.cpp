@@ -169,7 +169,7 @@ bool short_by_streams_of_single_ranks(const Situation& call) {
 // ones, copies take more time than turns.
 bool just_by_streams_where_ranks_wait(const Situation& call) {
   return crowds_shared_cores(call) && short_by_streams_of_single_ranks(call) &&
-         call.bytes < 2 * limit(call, Constant::streamed_on_shared_cores);
+         call.bytes < limit(call, Constant::combined_by_tree_below);
 }
 bool shares_hosts_short_by_streams(const Situation& call) {
   return call.shares_hosts() && short_by_streams(call);

@@ -57,6 +57,25 @@ TEST(PlanCache, RanksOfSeveralHostsThatKnowTheirOwnCountsOnlyNeedAShareForEach) 
   EXPECT_TRUE(planned.ok()) << planned.error().message;
 }
 
+// Where streams carry long messages, the machine file says how long their pieces are.
+TEST(PlanCache, LongVectorsHaveSegmentsOfAFewPieces) {
+  constexpr std::int64_t kPiece = 96 * 1024;
+  model::Machine machine = model::default_machine();
+  machine.constants[static_cast<std::size_t>(model::Constant::streamed_piece)] =
+      model::Value{.number = kPiece, .unit = model::Unit::bytes, .where = "this test"};
+  PlanContext context = context_of(2 * kRanks, 32 * kPiece);
+  context.machine = &machine;
+  EXPECT_EQ(most_of_segment(context, Collective::broadcast), 32 * kPiece) << "no streams";
+  context.streams = true;
+  EXPECT_EQ(most_of_segment(context, Collective::broadcast), 8 * kPiece);
+  EXPECT_EQ(most_of_segment(context, Collective::allreduce), 4 * kPiece);
+  EXPECT_EQ(most_of_segment(context, Collective::allgather), 32 * kPiece) << "of blocks";
+  context.receive_buffers[SizeClass::bulk].data_bytes = 8 * kPiece - 1;
+  EXPECT_EQ(most_of_segment(context, Collective::broadcast), 8 * kPiece - 1);
+  context.receive_buffers[SizeClass::bulk].data_bytes = kPiece / 2;
+  EXPECT_EQ(most_of_segment(context, Collective::reduce), kPiece / 2);
+}
+
 TEST(PlanCache, AnElementThatTheWindowsDoNotHoldIsAnErrorWithWhatItNeeds) {
   Call call{.collective = Collective::alltoall, .count = 1, .element_bytes = 4096};
   PlanCache short_of(context_of(2 * kRanks, 1024));

@@ -464,7 +464,9 @@ TEST(Choose, HostsThatShareCoresTakeStreamsForMiddleSizes) {
   EXPECT_EQ(name(Collective::reduce, 8, 1, from), "fnomial(4)");
   EXPECT_EQ(name(Collective::reduce, 8, 1, from, false), "serial");
   EXPECT_EQ(name(Collective::reduce, 8, 1, from - 4), "serial");
-  EXPECT_EQ(name(Collective::reduce, 8, 1, 2 * from), "serial");
+  const auto below = model::constant_of(machine, model::Constant::combined_by_tree_below).count();
+  EXPECT_EQ(name(Collective::reduce, 5, 1, below - 4), "fnomial(4)");
+  EXPECT_EQ(name(Collective::reduce, 8, 1, below), "serial");
   EXPECT_EQ(name(Collective::reduce, 4, 1, from), "serial") << "two hosts for each core";
   for (const int hosts : {3, 4, 8}) {
     EXPECT_EQ(name(Collective::allreduce, hosts, 1, hosts * from), "reduce-scatter-allgather");
