@@ -32,8 +32,7 @@ using FrameHeader = std::array<std::byte, kFrameHeaderBytes>;
 // Longer transfers go in several frames. A frame is tagged while it lies in the processor's cache.
 inline constexpr std::size_t kMostFrameBytes = std::size_t{128} << 10;
 
-// Frames that one system call sends. With a call for each, the kernel needs 1.7 times as long for
-// 1 MiB.
+// Frames that one system call sends. The kernel needs less time for each byte of a longer call.
 inline constexpr std::size_t kFramesInBatch = 8;
 inline constexpr std::size_t kMostBatchBytes = kFramesInBatch * kMostFrameBytes;
 

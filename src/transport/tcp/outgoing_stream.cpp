@@ -137,29 +137,17 @@ bool OutgoingStream::is_alive() {
 
 void OutgoingStream::write(const Transfer& transfer) {
   if (state_ != State::open) return;  // the rank is lost
-  message_is_open_ = true;
-  std::size_t done = 0;
-  do {
-    const std::size_t bytes = std::min(kMostBatchBytes, transfer.bytes - done);
-    write_batch(transfer, done, bytes);
-    done += bytes;
-  } while (done < transfer.bytes && state_ == State::open);
-  if (transfer.flag != kNoFlag && state_ == State::open) message_is_open_ = false;
-}
-
-// Some frames of a transfer, by one system call.
-void OutgoingStream::write_batch(const Transfer& transfer, std::size_t from, std::size_t bytes) {
   std::array<FrameHeader, kFramesInBatch> headers;
   std::array<iovec, 2 * kFramesInBatch> parts;
   std::size_t count = 0;
-  const std::size_t end = from + bytes;
-  const bool has_end = end == transfer.bytes && transfer.flag != kNoFlag;
+  std::size_t done = 0;
+  const bool has_flag = transfer.flag != kNoFlag;
   do {
-    const std::size_t piece = std::min(kMostFrameBytes, end - from);
-    const std::span payload(transfer.from + from, piece);
-    StreamFrame frame{.place = transfer.offset + from, .bytes = static_cast<std::uint32_t>(piece)};
-    from += piece;
-    if (from == end && has_end) {
+    const std::size_t piece = std::min(kMostFrameBytes, transfer.bytes - done);
+    const std::span payload(transfer.from + done, piece);
+    StreamFrame frame{.place = transfer.offset + done, .bytes = static_cast<std::uint32_t>(piece)};
+    done += piece;
+    if (done == transfer.bytes && has_flag) {
       frame.flag = transfer.flag;
       frame.value = transfer.flag_value;
       frame.forward = transfer.forward;
@@ -169,8 +157,10 @@ void OutgoingStream::write_batch(const Transfer& transfer, std::size_t from, std
     parts[2 * count] = {headers[count].data(), kFrameHeaderBytes};
     parts[2 * count + 1] = {const_cast<std::byte*>(payload.data()), payload.size()};
     ++count;
-  } while (from < end);
-  send_or_keep(std::span(parts).first(2 * count), !has_end);
+  } while (done < transfer.bytes);
+  message_is_open_ = true;
+  send_or_keep(std::span(parts).first(2 * count), !has_flag);
+  if (has_flag && state_ == State::open) message_is_open_ = false;
 }
 
 void OutgoingStream::send_or_keep(std::span<const std::byte> bytes) {

@@ -41,8 +41,8 @@ class OutgoingStream {
   // Whether a message may begin. If there is no connection, it is begun, unless one has failed
   // shortly before.
   bool accepts_message();
-  // Only after accepts_message(), and until the transfer with the flag. Bytes that the kernel does
-  // not take are copied and sent later.
+  // Only after accepts_message(), and until the transfer with the flag; at most kMostBatchBytes, by
+  // one system call. Bytes that the kernel does not take are copied and sent later.
   void write(const Transfer& transfer);
   // The descriptor is readable or writable.
   void look();
@@ -62,7 +62,6 @@ class OutgoingStream {
   void take_connection();
   void take_challenge();
   bool is_alive();
-  void write_batch(const Transfer& transfer, std::size_t from, std::size_t bytes);
   void send_or_keep(std::span<const std::byte> bytes);
   void send_or_keep(std::span<iovec> parts, bool more);
   void keep(std::span<const std::byte> bytes);

@@ -89,7 +89,8 @@ TEST_F(TcpTest, TheBytesAreThereWhenTheFlagIs) {
   world->connect(0, 1);
   std::uint64_t turn = 0;
   for (const std::size_t count :
-       {1UL, 8UL, 4095UL, 131'072UL, 131'073UL, 3'145'733UL, 20'000'000UL}) {
+       {1UL, 8UL, 4095UL, kMostFrameBytes, kMostFrameBytes + 1, kMostBatchBytes,
+        kMostBatchBytes + 1, 3'145'733UL, 20'000'000UL}) {
     auto sent = random_bytes(count, count);
     const auto before = sent;
     world->write(0, 1, 12345, sent, 0, ++turn);
@@ -234,13 +235,13 @@ TEST_F(TcpTest, BothDirectionsFull) {
   EXPECT_TRUE(is_there(0, 0, sent[1]));
 }
 
-// No step of rank 0 but its writes.
+// No step of rank 0 but its writes, each of two batches.
 TEST_F(TcpTest, ALongWriteReadsWhatHasCome) {
   UNISONO_MAKE_WORLD(2);
   world->connect(0, 1);
   world->connect(1, 0);
   const Bytes short_one = random_bytes(10'000, 1);
-  const Bytes long_one = random_bytes(1'000'000, 2);
+  const Bytes long_one = random_bytes(kMostBatchBytes + 1, 2);
   world->write(1, 0, 64, short_one, 0, 1);
   std::uint64_t turn = 0;
   while (world->value(0, 0) != 1) world->write(0, 1, 0, long_one, 0, ++turn);
