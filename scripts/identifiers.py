@@ -1,8 +1,5 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Plain words in names as a test: identifiers use the field's terms. scripts/tidy.py runs it.
-
-    scripts/identifiers.py FILE...   prints `file:line: what is wrong` of the identifiers
 
 An identifier is split at `_` and at capital letters. Its words are those of prose.py (WORDS), and
 some more that are common words in a sentence, but wrong in a name (NAME_WORDS). EXCEPTIONS lists
@@ -12,7 +9,6 @@ and the names of their files.
 
 import re
 import sys
-from pathlib import Path
 
 sys.dont_write_bytecode = True
 import prose  # noqa: E402  (its folder is this one)
@@ -74,7 +70,7 @@ def without_texts(path, text):
 
 
 def problems(path, text):
-    """(line, what is wrong) of the file's name and its identifiers; each name once."""
+    """The problems (line, message) of the file's name and its identifiers; each name once."""
     for part in path.split("/"):
         found = condemned(path, part.split(".")[0])
         if found:
@@ -91,19 +87,3 @@ def check(path, text):
     """The same, if the file is one that the rules hold for."""
     if path.startswith(FOLDERS) and path.endswith((*prose.CODE_SUFFIXES, ".py")):
         yield from problems(path, text)
-
-
-def main():
-    root = Path(__file__).resolve().parent.parent
-    count = 0
-    for given in sys.argv[1:]:
-        path = Path(given).resolve()
-        name = path.relative_to(root).as_posix() if path.is_relative_to(root) else given
-        for line, message in problems(name, path.read_text(encoding="utf-8")):
-            print(f"{given}:{line}: {message}")
-            count += 1
-    return 1 if count else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

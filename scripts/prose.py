@@ -256,7 +256,7 @@ def code_problems(text, with_texts=True):
 
 
 def python_problems(text):
-    """(line, what is wrong) of the comments and docstrings of a file of Python."""
+    """The problems (line, message) of the comments and docstrings of a file of Python."""
     yield from block_problems(comment_blocks(python_comments(text)))
 
 

@@ -278,12 +278,12 @@ typedef struct {
   int32_t state; /* UNISONO_RANK_PRESENT ... */
   char why[256]; /* "rank 2 is lost (its process ended without finalize)"; "" if it is present */
 } unisono_rank_state_t;
-/* Tells what is known of one member of comm. It does not wait, and the member takes no part. A look
- * at the processes of this host is at most a tenth of UNISONO_DETECT_TIMEOUT old. The call asks a
- * member of another host for a sign, and a later call uses the answer. So repeat the call, at least
- * every second, to learn of a loss. It then comes in the times in which a waiting rank learns it. A
- * rank may ask at any time, also between start and wait, and also on a communicator that has
- * failed. The communicator does not fail by it. Errors: ARGUMENT, STATE, RESOURCES. */
+/* Gives the known state of one member of comm. It does not wait, and the member takes no part. A
+ * look at the processes of this host is at most a tenth of UNISONO_DETECT_TIMEOUT old. The call
+ * asks a member of another host for a sign, and a later call uses the answer. So repeat the call,
+ * at least every second, to learn of a loss. It then comes in the times in which a waiting rank
+ * learns it. A rank may ask at any time, also between start and wait, and also on a communicator
+ * that has failed. The communicator does not fail by it. Errors: ARGUMENT, STATE, RESOURCES. */
 UNISONO_API int unisono_comm_rank_state(unisono_comm_t comm, int rank, unisono_rank_state_t* state);
 
 /* ---- collectives ------------------------------------------------------------------------------

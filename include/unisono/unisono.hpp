@@ -1138,7 +1138,7 @@ class communicator : public collectives<void> {
     return result != 0;
   }
 
-  /// What is known of a member; does not wait (see unisono_comm_rank_state).
+  /// The known state of a member; does not wait (see unisono_comm_rank_state).
   rank_state state_of(int rank) const {
     unisono_rank_state_t state{};
     state.size = sizeof state;

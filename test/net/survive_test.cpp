@@ -322,6 +322,19 @@ TEST_F(HostsSurvive, AQueryIsAnsweredByRanksThatCompute) {
   expect_all_clean(processes);
 }
 
+// Each of them says "told", and then waits for a word.
+void let_others_leave_once_told(std::vector<HostProcess>& processes, int victim) {
+  for (int rank = 0; rank < kRanks; ++rank) {
+    if (rank == victim) continue;
+    EXPECT_EQ(processes[static_cast<std::size_t>(rank)].line().hear(), "told");
+  }
+  for (int rank = 0; rank < kRanks; ++rank) {
+    if (rank == victim) continue;
+    processes[static_cast<std::size_t>(rank)].line().say("leave");
+    EXPECT_EQ(processes[static_cast<std::size_t>(rank)].wait(), 0) << "rank " << rank;
+  }
+}
+
 bool is_lost(unisono_comm_t comm, int rank) {
   unisono_rank_state_t state{};
   state.size = sizeof state;
@@ -358,15 +371,7 @@ void expect_state_is_lost(const TestHosts& hosts, int victim, Loss loss,
       },
       environment);
   lose_when_others_are_ready(processes, {victim});
-  for (int rank = 0; rank < kRanks; ++rank) {
-    if (rank == victim) continue;
-    EXPECT_EQ(processes[static_cast<std::size_t>(rank)].line().hear(), "told");
-  }
-  for (int rank = 0; rank < kRanks; ++rank) {
-    if (rank == victim) continue;
-    processes[static_cast<std::size_t>(rank)].line().say("leave");
-    EXPECT_EQ(processes[static_cast<std::size_t>(rank)].wait(), 0) << "rank " << rank;
-  }
+  let_others_leave_once_told(processes, victim);
 }
 
 TEST_F(HostsSurvive, AStateTellsWhoWasKilled) {
@@ -404,15 +409,7 @@ void expect_heartbeat_stops(const TestHosts& hosts, int victim, Loss loss,
       },
       environment);
   lose_when_others_are_ready(processes, {victim});
-  for (int rank = 0; rank < kRanks; ++rank) {
-    if (rank == victim) continue;
-    EXPECT_EQ(processes[static_cast<std::size_t>(rank)].line().hear(), "told");
-  }
-  for (int rank = 0; rank < kRanks; ++rank) {
-    if (rank == victim) continue;
-    processes[static_cast<std::size_t>(rank)].line().say("leave");
-    EXPECT_EQ(processes[static_cast<std::size_t>(rank)].wait(), 0) << "rank " << rank;
-  }
+  let_others_leave_once_told(processes, victim);
 }
 
 TEST_F(HostsSurvive, AQueryNamesWhoWasKilled) {
