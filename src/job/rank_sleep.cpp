@@ -55,8 +55,9 @@ bool RankSleep::sleep(std::int64_t limit_ns, int descriptor) {
 // A part of a long message that comes slowly does not count: the rest will come. Neither does a
 // question whether this rank lives: polling for more would keep a core busy all the time.
 bool RankSleep::has_come(Woken woken) {
-  if (woken != Woken::by_network) return woken == Woken::by_other;
-  job_.carry_network();
+  if (woken == Woken::by_time || woken == Woken::by_other) return woken == Woken::by_other;
+  job_.carry_network();  // a rank that waits for the NIC path only does it nowhere else
+  if (woken == Woken::by_uncounted) return true;
   const reliable::Reliable::Arrived now = job_.network()->arrived();
   if (now.messages != before_.messages) return true;
   return now.packets != before_.packets && !job_.network()->comes_slowly();

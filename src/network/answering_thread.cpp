@@ -127,7 +127,8 @@ AnsweringThread::Woken AnsweringThread::sleep(std::int64_t timeout_ns, Others ot
   const std::int64_t after = base::now_ns();
   looked_ns_.store(after, std::memory_order_relaxed);
   if (woken == 0) return after < target.deadline_ns ? Woken::by_time : Woken::by_network;
-  return (woken & kOthers) != 0 || !counts_arrivals ? Woken::by_other : Woken::by_network;
+  if ((woken & kOthers) != 0) return Woken::by_other;
+  return counts_arrivals ? Woken::by_network : Woken::by_uncounted;
 }
 
 void AnsweringThread::nudge() const {

@@ -53,7 +53,8 @@ class AnsweringThread {
   // sleep, then withdraw. The sleep ends when something comes, also if another thread takes it,
   // when one of `others` is readable, or after `timeout_ns`.
   // by_network: datagrams have come, or one is due to be sent again. The caller carries them on.
-  enum class Woken : std::uint8_t { by_time, by_network, by_other };
+  // by_uncounted: the same for memory that does not count what arrives, so it may be a message.
+  enum class Woken : std::uint8_t { by_time, by_network, by_uncounted, by_other };
   void announce() { sleepers_.fetch_add(1); }
   struct Others {
     int first = -1, second = -1;  // descriptors; -1: none

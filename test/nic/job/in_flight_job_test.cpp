@@ -17,6 +17,7 @@
 #include "nic/job/allreduce_bits.hpp"
 #include "nic/job/nic_job.hpp"
 #include "nic/port/vector_limit.hpp"
+#include "transport/ofi/ofi.hpp"
 
 namespace unisono::harness::in_flight_job_test {
 namespace {
@@ -79,6 +80,36 @@ TEST_F(NicInFlight, ContributionsAreOnTheirWayTogetherAndTheirNumberIsBounded) {
   expect_all_clean(processes);
   EXPECT_EQ(sent_up() - before, std::uint64_t{kAtOnce * (kHosts - 1)}) << "and each once";
   EXPECT_EQ(operations(), kAtOnce + 2U) << "and the trial and the barrier";
+}
+
+// Rank 0 waits for the NIC path only, while its long messages still need it to carry them on.
+TEST_F(NicInFlight, LongMessagesGoOnWhileARankWaitsForTheNicPath) {
+  const std::string carrier = transport::ofi_description();
+  if (!carrier.starts_with("libfabric ")) GTEST_SKIP() << carrier;
+  constexpr std::int64_t kLong = 20'000, kShort = 60;
+  start_daemons();
+  auto processes = start_job(
+      [](const NicRank& self) {
+        const std::vector<float> own(kLong, 1), block(kShort, static_cast<float>(self.rank));
+        std::vector<float> before(kLong), all(kShort * static_cast<std::size_t>(self.ranks));
+        for (int round = 0; round < scaled(100); ++round) {
+          unisono_request_t scan = nullptr, gather = nullptr;
+          ASSERT_TRUE(succeeded(unisono_exscan_start(
+              own.data(), before.data(), kLong, UNISONO_FLOAT32, UNISONO_SUM, self.world, &scan)));
+          ASSERT_TRUE(succeeded(unisono_allgather_start(block.data(), all.data(), kShort,
+                                                        UNISONO_FLOAT32, self.world, &gather)));
+          const bool is_first = self.rank == 0;
+          ASSERT_TRUE(succeeded(unisono_wait(is_first ? &gather : &scan)));
+          ASSERT_TRUE(succeeded(unisono_wait(is_first ? &scan : &gather)));
+          ASSERT_EQ(all.back(), static_cast<float>(self.ranks - 1));
+          ASSERT_EQ(before.back(), is_first ? 0 : static_cast<float>(self.rank));
+        }
+        leave(self);
+      },
+      {{"UNISONO_BULK", "ofi"}});
+  expect_all_clean(processes);
+  EXPECT_EQ(counted(UNISONO_NIC_BLOCK_SENT), (static_cast<std::uint64_t>(scaled(100)) + 1) * kHosts)
+      << "the allgathers, and the trial";
 }
 
 // Sums of floating-point numbers, allgathers and barriers, of one packet and several. The ranks
