@@ -285,12 +285,15 @@ TEST(RankState, TellsOfEachRankThatWasKilled) {
   ProcessJob job(4, [](ProcessRank& self) {
     unisono_comm_t backwards = nullptr;
     ASSERT_TRUE(succeeded(unisono_comm_split(self.world, 0, -self.rank, &backwards)));
+    const int killed = self.rank == 1 || self.rank == 2 ? 1 : 0;
+    unisono_comm_t alike = nullptr;
+    ASSERT_TRUE(succeeded(unisono_comm_split(self.world, killed, self.rank, &alike)));
     for (int rank = 0; rank < 4; ++rank) {
       EXPECT_EQ(state_of(self.world, rank).state, UNISONO_RANK_PRESENT);
       EXPECT_STREQ(state_of(self.world, rank).why, "");
     }
     self.say("ready");
-    if (self.rank == 1 || self.rank == 2) pause();
+    if (killed == 1) pause();
     for (const int rank : {2, 1}) {
       while (state_of(self.world, rank).state == UNISONO_RANK_PRESENT) {
       }
@@ -301,6 +304,8 @@ TEST(RankState, TellsOfEachRankThatWasKilled) {
     }
     const int other = 3 - self.rank;
     EXPECT_EQ(state_of(self.world, other).state, UNISONO_RANK_PRESENT);
+    // Neither of the two leaves the job before the other has asked for it.
+    EXPECT_TRUE(succeeded(unisono_barrier(alike)));
     EXPECT_TRUE(failed(unisono_barrier(self.world), UNISONO_ERROR_RANK_LOST));
     EXPECT_EQ(state_of(self.world, 1).state, UNISONO_RANK_LOST) << "also after a failure";
   });
