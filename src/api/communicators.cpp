@@ -36,7 +36,8 @@ using Made = Result<std::unique_ptr<comm::Communicator>>;
 // A call that makes a communicator from another one. `make` is called once there is a handle for
 // what it makes: a rank that has none left would else be missing in it.
 template <class Make>
-int derive(const char* function, unisono_comm_t comm, unisono_comm_t* result, const Make& make) {
+int derive(const char* function, unisono_comm_t comm, unisono_comm_t* result,
+           const Make& make) try {
   if (result != nullptr) *result = nullptr;
   Comm* const parent = comms().get(comm);
   if (parent == nullptr) return fail(bad_comm(function, comm));
@@ -49,14 +50,15 @@ int derive(const char* function, unisono_comm_t comm, unisono_comm_t* result, co
     return refuse(*parent, handle.error().code,
                   fmt::format("{}: {}", function, handle.error().message));
   }
+  HandleGuard guard(comms(), *handle);
   Made made = make(*parent->communicator);
-  if (!made || *made == nullptr) {
-    comms().remove(*handle);
-    return made ? UNISONO_OK : fail(made.error());  // or this rank takes no part
-  }
+  if (!made) return fail(made.error());
+  if (*made == nullptr) return UNISONO_OK;  // this rank takes no part
   add_comm(*handle, std::move(*made));
-  *result = *handle;
+  *result = guard.keep();
   return UNISONO_OK;
+} catch (const std::exception& thrown) {
+  return fail_thrown(comms().get(comm), function, thrown);
 }
 
 // Empty if no request or start of a plan is outstanding.
@@ -114,22 +116,18 @@ int unisono_comm_size(unisono_comm_t comm, int* size) try {
   return fail("unisono_comm_size", thrown);
 }
 
-int unisono_comm_dup(unisono_comm_t comm, unisono_comm_t* result) try {
+int unisono_comm_dup(unisono_comm_t comm, unisono_comm_t* result) {
   return derive("unisono_comm_dup", comm, result,
                 [](Communicator& communicator) { return communicator.duplicate(); });
-} catch (const std::exception& thrown) {
-  return fail("unisono_comm_dup", thrown);
 }
 
-int unisono_comm_split(unisono_comm_t comm, int color, int key, unisono_comm_t* result) try {
+int unisono_comm_split(unisono_comm_t comm, int color, int key, unisono_comm_t* result) {
   return derive("unisono_comm_split", comm, result,
                 [=](Communicator& communicator) { return communicator.split(color, key); });
-} catch (const std::exception& thrown) {
-  return fail("unisono_comm_split", thrown);
 }
 
 int unisono_comm_from_list(unisono_comm_t comm, const int* ranks, int count,
-                           unisono_comm_t* result) try {
+                           unisono_comm_t* result) {
   return derive("unisono_comm_from_list", comm, result, [=](Communicator& communicator) -> Made {
     if (const auto wrong = wrong_list(ranks, count, communicator.size())) {
       return communicator.failures().refuse(Code::argument,
@@ -137,8 +135,6 @@ int unisono_comm_from_list(unisono_comm_t comm, const int* ranks, int count,
     }
     return communicator.from_list({ranks, static_cast<std::size_t>(count)});
   });
-} catch (const std::exception& thrown) {
-  return fail("unisono_comm_from_list", thrown);
 }
 
 int unisono_comm_from_list_with(unisono_comm_t comm, const int* ranks, int count,
@@ -166,19 +162,14 @@ int unisono_comm_from_list_with(unisono_comm_t comm, const int* ranks, int count
       },
       static_cast<int>(place - list.begin()), count);
   auto handle = reserve_comm(*parent->owner);
-  if (handle && result == nullptr) {
-    comms().remove(*handle);
-    handle = Error{Code::argument, "result is NULL"};
-  }
+  HandleGuard guard(comms(), handle ? *handle : nullptr);
+  if (result == nullptr) handle = Error{Code::argument, "result is NULL"};
   unisono::comm::ListDerivation derivation(members, list, rounds);
   Made made =
       derivation.make(handle ? unisono::base::success() : unisono::base::Status(handle.error()));
-  if (!made) {
-    if (handle) comms().remove(*handle);
-    return fail(kName, made.error());
-  }
+  if (!made) return fail(kName, made.error());
   add_comm(*handle, std::move(*made));
-  *result = *handle;
+  *result = guard.keep();
   return UNISONO_OK;
 } catch (const std::exception& thrown) {
   return fail("unisono_comm_from_list_with", thrown);
@@ -207,16 +198,14 @@ int unisono_shrink(unisono_comm_t comm, unisono_comm_t* result) try {
   if (const auto error = busy("unisono_shrink", *found)) return fail(*error);
   const auto handle = reserve_comm(*found->owner);
   if (!handle) return fail("unisono_shrink", handle.error());
+  HandleGuard guard(comms(), *handle);
   auto made = found->communicator->shrink();
-  if (!made) {
-    comms().remove(*handle);
-    return fail(made.error());
-  }
+  if (!made) return fail(made.error());
   add_comm(*handle, std::move(*made));
-  *result = *handle;
+  *result = guard.keep();
   return UNISONO_OK;
 } catch (const std::exception& thrown) {
-  return fail("unisono_shrink", thrown);
+  return fail_thrown(comms().get(comm), "unisono_shrink", thrown);
 }
 
 int unisono_publish(unisono_comm_t comm, uint64_t value) try {
@@ -247,7 +236,7 @@ int unisono_query(unisono_comm_t comm, unisono_compare_t how, uint64_t value, in
   *result = *holds ? 1 : 0;
   return UNISONO_OK;
 } catch (const std::exception& thrown) {
-  return fail("unisono_query", thrown);
+  return fail_thrown(comms().get(comm), "unisono_query", thrown);
 }
 
 int unisono_comm_info(unisono_comm_t comm, unisono_comm_info_t* info) try {

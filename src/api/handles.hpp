@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <utility>
 
 namespace unisono::api {
 
@@ -86,6 +87,24 @@ class HandleTable {
   std::uint32_t first_free_ = kNone;  // a list through the entries
   std::uint32_t used_ = 0;
   std::array<Entry, kMost> entries_;
+};
+
+// Ends a handle at the end of the scope, with its object, unless the scope keeps it.
+template <class Table, class Handle>
+class HandleGuard {
+ public:
+  HandleGuard(Table& table, Handle handle) : table_(table), handle_(handle) {}
+  ~HandleGuard() {
+    if (handle_ != nullptr) table_.remove(handle_);
+  }
+  HandleGuard(const HandleGuard&) = delete;
+  HandleGuard& operator=(const HandleGuard&) = delete;
+
+  Handle keep() { return std::exchange(handle_, nullptr); }
+
+ private:
+  Table& table_;
+  Handle handle_;
 };
 
 }  // namespace unisono::api

@@ -69,22 +69,17 @@ int fail_repeat(Comm& comm, const Error& error) {
   return fail(error);
 }
 
-// Also of operations before this one, which its handler knows nothing of.
-int fail_thrown(const Arguments& arguments, const std::exception& thrown) noexcept {
-  const int error = fail(arguments.function, thrown);
+int fail_thrown(Comm* comm, const char* function, const std::exception& thrown) noexcept {
+  const int error = fail(function, thrown);
+  if (comm == nullptr) return error;
   try {
-    Comm* const comm = comms().get(arguments.comm);
-    if (comm == nullptr) return error;
     const AgentPause pause(comm->communicator.get());
-    comm->communicator->failures().fail_all(
-        static_cast<Code>(error),
-        fmt::format("{} failed on rank {}: {}", arguments.function, comm->communicator->rank(),
-                    unisono_last_error()),
-        0);
+    const std::string what = unisono_last_error();
+    return fail(comm->communicator->failures().refuse(static_cast<Code>(error), what,
+                                                      comm::FailureState::Ending::all));
   } catch (const std::exception&) {
-    // No memory to tell it either: the others wait until this rank ends.
+    return error;  // No memory to tell the others either: they wait until this rank ends.
   }
-  return error;
 }
 
 int run_new(const Arguments& arguments) {
@@ -111,7 +106,7 @@ int run_blocks(const Arguments& arguments) try {
                                               checked.buffers.output(arguments));
   return status ? UNISONO_OK : fail_repeat(*comm, status.error());
 } catch (const std::exception& thrown) {
-  return fail_thrown(arguments, thrown);
+  return fail_thrown(comms().get(arguments.comm), arguments.function, thrown);
 }
 
 int start(const Arguments& arguments, unisono_request_t* handle) try {
@@ -134,16 +129,14 @@ int start(const Arguments& arguments, unisono_request_t* handle) try {
                   fmt::format("{}: there are {} requests already; complete some",
                               arguments.function, requests().kMost));
   }
+  HandleGuard guard(requests(), given);
   const auto status = comm->communicator->start(*made->plan, made->checked.input,
                                                 made->checked.output, raw->pending);
-  if (!status) {
-    requests().remove(given);
-    return fail(status.error());
-  }
-  *handle = given;
+  if (!status) return fail(status.error());
+  *handle = guard.keep();
   return UNISONO_OK;
 } catch (const std::exception& thrown) {
-  return fail_thrown(arguments, thrown);
+  return fail_thrown(comms().get(arguments.comm), arguments.function, thrown);
 }
 
 int make_plan(const Arguments& arguments, unisono_plan_t* handle) try {

@@ -20,8 +20,9 @@ int refuse(Comm& comm, base::Code code, const std::string& what);
 // Handles the error of a call of a remembered plan.
 int fail_repeat(Comm& comm, const base::Error& error);
 
-// The call cannot go on: the communicator ends for all.
-int fail_thrown(const Arguments& arguments, const std::exception& thrown) noexcept;
+// Handles an exception thrown in a call on `comm` that others take part in, or that progresses its
+// operations. All ranks get an error. `comm` may be null.
+int fail_thrown(Comm* comm, const char* function, const std::exception& thrown) noexcept;
 
 // For calls without block arrays. In place and by value, so that the arguments stay in registers.
 [[gnu::always_inline]] inline int run(Arguments arguments) {
@@ -39,8 +40,7 @@ int fail_thrown(const Arguments& arguments, const std::exception& thrown) noexce
     const Arguments in_memory = arguments;
     return run_new(in_memory);
   } catch (const std::exception& thrown) {
-    const Arguments in_memory = arguments;
-    return fail_thrown(in_memory, thrown);
+    return fail_thrown(comms().get(arguments.comm), arguments.function, thrown);
   }
 }
 

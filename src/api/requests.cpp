@@ -38,6 +38,17 @@ Communicator* communicator_of(const Request& request) {
   return request.comm == nullptr ? nullptr : request.comm->communicator.get();
 }
 
+// Null if the request has ended.
+Comm* comm_of(const unisono_request_t* handle) {
+  const Request* const request = handle == nullptr ? nullptr : requests().get(*handle);
+  return request == nullptr ? nullptr : request->comm;
+}
+
+Comm* comm_of(unisono_plan_t handle) {
+  const PersistentPlan* const plan = plans().get(handle);
+  return plan == nullptr ? nullptr : plan->comm;
+}
+
 std::unique_ptr<Request> end_request(unisono_request_t* handle) {
   std::unique_ptr<Request> request = requests().remove(*handle);
   *handle = nullptr;
@@ -113,7 +124,7 @@ int unisono_test(unisono_request_t* request, int* done) try {
   *done = 1;
   return collect("unisono_test", request);
 } catch (const std::exception& thrown) {
-  return fail("unisono_test", thrown);
+  return fail_thrown(comm_of(request), "unisono_test", thrown);
 }
 
 int unisono_wait(unisono_request_t* request) try {
@@ -127,7 +138,7 @@ int unisono_wait(unisono_request_t* request) try {
   }
   return collect("unisono_wait", request);
 } catch (const std::exception& thrown) {
-  return fail("unisono_wait", thrown);
+  return fail_thrown(comm_of(request), "unisono_wait", thrown);
 }
 
 int unisono_wait_any(unisono_request_t* handles, int count, int* index) try {
@@ -165,7 +176,11 @@ int unisono_wait_any(unisono_request_t* handles, int count, int* index) try {
   }
   return UNISONO_OK;
 } catch (const std::exception& thrown) {
-  return fail("unisono_wait_any", thrown);
+  int error = fail("unisono_wait_any", thrown);
+  for (int i = 0; i < count; ++i) {
+    error = fail_thrown(comm_of(&handles[i]), "unisono_wait_any", thrown);
+  }
+  return error;
 }
 
 int unisono_wait_all(unisono_request_t* handles, int count) try {
@@ -212,7 +227,7 @@ int unisono_cancel(unisono_request_t* handle) try {
   end_request(handle);
   return UNISONO_OK;
 } catch (const std::exception& thrown) {
-  return fail("unisono_cancel", thrown);
+  return fail_thrown(comm_of(handle), "unisono_cancel", thrown);
 }
 
 int unisono_plan_start(unisono_plan_t handle) try {
@@ -230,7 +245,7 @@ int unisono_plan_start(unisono_plan_t handle) try {
   plan.active = true;
   return UNISONO_OK;
 } catch (const std::exception& thrown) {
-  return fail("unisono_plan_start", thrown);
+  return fail_thrown(comm_of(handle), "unisono_plan_start", thrown);
 }
 
 int unisono_plan_test(unisono_plan_t handle, int* done) try {
@@ -250,7 +265,7 @@ int unisono_plan_test(unisono_plan_t handle, int* done) try {
   *done = 1;
   return collect_start(plan);
 } catch (const std::exception& thrown) {
-  return fail("unisono_plan_test", thrown);
+  return fail_thrown(comm_of(handle), "unisono_plan_test", thrown);
 }
 
 int unisono_plan_wait(unisono_plan_t handle) try {
@@ -266,7 +281,7 @@ int unisono_plan_wait(unisono_plan_t handle) try {
   }
   return collect_start(plan);
 } catch (const std::exception& thrown) {
-  return fail("unisono_plan_wait", thrown);
+  return fail_thrown(comm_of(handle), "unisono_plan_wait", thrown);
 }
 
 int unisono_plan_free(unisono_plan_t handle) try {

@@ -210,6 +210,7 @@ Status Communicator::start(const plan::Plan& plan, const void* input, void* outp
   loan_.take_back();
   if (failures_.starts_no_more()) [[unlikely]]
     return failures_.tell();
+  queue_.make_room();
   if (plan.has_extras) {
     UNISONO_TRY(prepare({queue_, failures_, watchdog_}, plan, profile::Form::started, pending));
   }

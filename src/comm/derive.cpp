@@ -13,7 +13,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <exception>
 #include <optional>
+#include <utility>
 
 #include "arith/type.hpp"
 #include "comm/communicator.hpp"
@@ -79,6 +81,8 @@ class Derivation {
   Result<Reason> spread_reason();
   Error parents_failure();
   void give_up();
+  void abandon() noexcept;
+  void fail_made(const Error& why);
   bool leads() const { return !group_.empty() && group_.front() == parent_.rank(); }
 
   Communicator& parent_;
@@ -91,6 +95,7 @@ class Derivation {
   base::Status status_ = base::success();  // why this rank cannot go along
   std::optional<int> without_;             // the first rank that cannot
   Reservations reservations_;
+  Made made_;
 };
 
 Result<std::unique_ptr<Communicator>> Communicator::duplicate() {
@@ -108,7 +113,7 @@ Result<std::unique_ptr<Communicator>> Communicator::from_list(std::span<const in
       .make({color, static_cast<int>(place - members.begin())});
 }
 
-Result<Derivation::Made> Derivation::make(const Wish& wish) {
+Result<Derivation::Made> Derivation::make(const Wish& wish) try {
   const base::Status agreed = agree(wish);
   const bool is_one_host = parent_.members_.on_one_host();
   if (!agreed) {
@@ -123,9 +128,12 @@ Result<Derivation::Made> Derivation::make(const Wish& wish) {
   }
   reservations_.hand_over();
   if (group_.empty()) return Made();
-  Made made = build();
-  UNISONO_TRY(made->join_nic());
-  return made;
+  made_ = build();
+  UNISONO_TRY(made_->join_nic());
+  return std::move(made_);
+} catch (const std::exception&) {
+  abandon();
+  throw;
 }
 
 base::Status Derivation::agree(const Wish& wish) {
@@ -212,6 +220,30 @@ Error Derivation::end_after_loss(const Error& why, bool has_begun) {
   }
   if (has_begun) give_up();
   return why;
+}
+
+// An exception ends the call of this rank; the caller of make() fails the parent. Ranks that own
+// the new communicator, or will, get the error from it.
+void Derivation::abandon() noexcept try {
+  const bool has_begun = parent_.queue_.next_index() != number_;
+  const Error why{Code::resources,
+                  fmt::format("{} got no memory to take part in a new communicator",
+                              parent_.members_.name(parent_.rank()))};
+  if (without_) return give_up();  // all know that no rank gets one
+  if (made_ != nullptr) return fail_made(why);
+  if (parent_.members_.on_one_host() && has_begun && decide(Agreed::given_up)) {
+    reservations_.hand_over();
+    return fail_made(why);
+  }
+  end_after_loss(why, has_begun);
+} catch (const std::exception&) {
+  // No memory for this either: the other ranks wait until this one ends.
+}
+
+void Derivation::fail_made(const Error& why) {
+  if (group_.empty()) return;
+  if (made_ == nullptr) made_ = build();
+  made_->failures().fail_all(why.code, why.message, 0, made_->rank());
 }
 
 // The last rank of the host that has none gives the segment back, also where the rank that reserved

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <new>
 #include <utility>
 
 #include "base/clock.hpp"
@@ -46,7 +47,11 @@ bool Agent::lend(Carried& carried, When when) {
   bool wake = false;
   {
     const std::lock_guard lock(mutex_);
-    operations_.push_back(&carried);
+    try {
+      operations_.push_back(&carried);
+    } catch (const std::bad_alloc&) {
+      return false;
+    }
     count();
     if (!has_thread()) return true;
     // Handles events that came before the agent could know of the communicator.

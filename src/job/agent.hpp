@@ -46,8 +46,8 @@ class Agent {
   enum class When : std::uint8_t { later, at_once, now };
   // Whether lent operations go on while the rank computes.
   bool has_thread() const { return network_ != nullptr || thread_.joinable(); }
-  // The communicator has operations to progress; false if they ended during the call. `now` is for
-  // an agent that has a thread.
+  // The communicator has operations to progress. False if they ended during the call, or without
+  // memory: its rank then carries them in its calls only. `now` is for an agent that has a thread.
   bool lend(Carried& carried, When when);
   // Waits until the agent does not use it any more.
   void take_back(Carried& carried);

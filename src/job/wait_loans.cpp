@@ -2,6 +2,7 @@
 #include "job/wait_loans.hpp"
 
 #include <algorithm>
+#include <new>
 
 namespace unisono::job {
 
@@ -14,10 +15,15 @@ void WaitLoans::remove(std::vector<Loan>::iterator loan) {
   count_.store(static_cast<int>(loans_.size()), std::memory_order_relaxed);
 }
 
-void WaitLoans::lend(Carried& carried) {
+bool WaitLoans::lend(Carried& carried) {
   const std::lock_guard lock(mutex_);
-  loans_.push_back({.carried = &carried});
+  try {
+    loans_.push_back({.carried = &carried});
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
   count_.store(static_cast<int>(loans_.size()), std::memory_order_relaxed);
+  return true;
 }
 
 void WaitLoans::take_back(Carried& carried) {

@@ -16,7 +16,8 @@ namespace unisono::job {
 
 class WaitLoans {
  public:
-  void lend(Carried& carried);
+  // False without memory: its rank then carries it in its calls only.
+  bool lend(Carried& carried);
   // Waits until no thread uses it. The caller holds no lock that the program's functions take.
   void take_back(Carried& carried);
   // False if a thread uses it: it goes on there.

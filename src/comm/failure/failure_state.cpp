@@ -32,14 +32,15 @@ void FailureState::fail_all(Code code, const std::string& message, std::uint64_t
   fail_pending(known);
 }
 
-Error FailureState::refuse(Code code, const std::string& what) {
+Error FailureState::refuse(Code code, const std::string& what, Ending ending) {
+  const std::uint64_t index = ending == Ending::all ? 0 : queue_.next_index();
   // If another rank's failure of the same call was seen first, it is reported like this one's.
-  if (!failure_ || queue_.next_index() <= failure_->index) {
+  if (!failure_ || index <= failure_->index) {
     const bool is_invalid = code == Code::argument || code == Code::type || code == Code::state;
     fail_all(is_invalid ? Code::peer_argument : code,
              fmt::format("{} {}: {}", is_invalid ? "invalid call on" : "a call failed on",
                          members_.name(members_.rank()), what),
-             queue_.next_index(), members_.rank());
+             index, members_.rank());
     if (failure_) failure_->error = {code, what};  // returned by later calls of this rank
     failure_reported_ = true;
   }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // FailureState: whether a communicator can go on, and if not, from which operation on and why. A
 // rank that finds a failure informs all members, and each member adopts it. All failures of a call
-// before its operation starts go through refuse(). One thread at a time.
+// that the others would wait for go through refuse(): those before its operation starts, and thrown
+// exceptions at any time. One thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -44,10 +45,13 @@ class FailureState {
   // Ends the communicator for all, from operation `index` on, and tells why. `rank` is the member
   // that is the cause; -1: not a single one, or unknown.
   void fail_all(base::Code code, const std::string& message, std::uint64_t index, int rank = -1);
+  // The operations that end with a refused call. After a thrown exception all do: an operation that
+  // was started earlier may have thrown it.
+  enum class Ending : std::uint8_t { from_this_call_on, all };
   // For a call that this rank cannot make and the others would wait for. Ends the communicator for
-  // all from that call on, and returns the error for the caller. `what` begins with the function's
-  // name.
-  base::Error refuse(base::Code code, const std::string& what);
+  // all members, and returns the error for the caller. `what` begins with the function's name.
+  base::Error refuse(base::Code code, const std::string& what,
+                     Ending ending = Ending::from_this_call_on);
   // Checks for a failure reported by another member, and adopts it.
   void adopt();
   // Asks the application of a waiting rank; if it says so, the operations in progress are

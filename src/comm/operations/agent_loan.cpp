@@ -19,11 +19,8 @@ bool AgentLoan::lend_when(job::Agent::When when) {
   if (when == job::Agent::When::now && (is_for_waits || !agent->has_thread())) return false;
   is_with_agent_ = true;
   is_for_waits_ = is_for_waits;
-  if (is_for_waits) {
-    agent->wait_loans().lend(*this);
-  } else if (!agent->lend(*this, when)) {
-    end();
-  }
+  const bool is_carried = is_for_waits ? agent->wait_loans().lend(*this) : agent->lend(*this, when);
+  if (!is_carried) end();
   return is_with_agent_;
 }
 

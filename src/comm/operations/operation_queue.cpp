@@ -43,7 +43,9 @@ OperationQueue::OperationQueue(const Members& members, Segment& segment)
       multicast_results_(members),
       staging_(members.job().memory(),
                engine::size_queue_of(segment.size_queues(), plan::SizeClass::small),
-               segment.header().first_stranded) {}
+               segment.header().first_stranded) {
+  active_.reserve(1);
+}
 
 void OperationQueue::start_otherwise(engine::Operation& operation, const plan::Plan& plan,
                                      const engine::Launch& launch) {
@@ -140,13 +142,11 @@ void OperationQueue::note_call(std::uint64_t index) {
 
 // A rank that waits only for results of the NIC path leaves its datagrams to the network's thread.
 // Each look at them is a system call, which would delay the result by microseconds.
-bool OperationQueue::needs_transports() const {
-  return active_.empty() || std::ranges::any_of(active_, [](const Pending* pending) {
-           return pending->operation.plan->engine != select::EngineKind::nic;
-         });
-}
-
 void OperationQueue::carry_transports() {
+  const bool all_in_nic = std::ranges::all_of(active_, [](const Pending* pending) {
+    return pending->operation.plan->engine == select::EngineKind::nic;
+  });
+  if (all_in_nic && !active_.empty()) return;
   machine_.router.progress_here();
   if (machine_.router.leads_elsewhere()) members_.job().carry_network();
 }

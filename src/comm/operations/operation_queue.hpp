@@ -116,6 +116,12 @@ class OperationQueue {
     finish(pending);
     return true;
   }
+  // Before start(): gets the memory for add(). An operation that has started is then carried on,
+  // as other ranks may execute steps of it. There is always room for the blocking call beside.
+  void make_room() {
+    if (active_.size() + 2 > active_.capacity()) [[unlikely]]
+      active_.reserve(2 * active_.size() + 2);
+  }
   // From now on advance() carries it on.
   void add(Pending& pending);
   // Takes it out; the others go on.
@@ -175,7 +181,6 @@ class OperationQueue {
       finish_extras(pending);
   }
   void tell_awaited(const engine::Operation& operation);
-  bool needs_transports() const;
   void carry_transports();
 
   const Members& members_;
@@ -195,7 +200,7 @@ class OperationQueue {
 
 template <class Stuck>
 bool OperationQueue::advance(const Stuck& stuck) {
-  if (needs_transports()) carry_transports();
+  carry_transports();
   bool any = false;
   for (std::size_t i = 0; i < active_.size();) {
     Pending& pending = *active_[i];
