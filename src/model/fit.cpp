@@ -7,8 +7,6 @@
 #include <array>
 #include <cmath>
 
-#include "model/closed_form/nic_reduce.hpp"
-
 namespace unisono::model {
 namespace {
 
@@ -216,22 +214,6 @@ base::Result<Fit> fit_predictions(std::span<const PredictedTime> times, std::vec
   fit.deviation = std::sqrt(best / static_cast<double>(freedom));
   for (std::size_t i = 0; i < start.size(); ++i) fit.parameters[i].value = start[i];
   return fit;
-}
-
-base::Result<TreeFit> fit_trees(std::span<const TreeTime> times) {
-  std::vector<Observation> observations;
-  for (const TreeTime& time : times) {
-    // T(P, f) is linear in C, L and r + c: its factors are its values for unit parameters.
-    const double latencies = nic_reduce::fnomial({.latency = 1}, time.ranks, time.degree);
-    const double children = nic_reduce::fnomial({.reception = 1}, time.ranks, time.degree);
-    observations.push_back({{1, latencies, children}, time.ns});
-  }
-  TreeFit result;
-  UNISONO_ASSIGN(result.fit, fit_linear(observations));
-  result.start_up = result.fit.parameters[0];
-  result.latency = result.fit.parameters[1];
-  result.child = result.fit.parameters[2];
-  return result;
 }
 
 base::Result<LineFit> fit_line(std::span<const LineTime> times) {

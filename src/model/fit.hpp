@@ -44,19 +44,6 @@ struct PredictedTime {
 // fit_linear(); a parameter that no prediction depends on near `start` cannot be told apart.
 base::Result<Fit> fit_predictions(std::span<const PredictedTime> times, std::vector<double> start);
 
-// A reduction by an f-nomial tree, measured; a degree of at least `ranks` is the serial reduction.
-struct TreeTime {
-  int ranks = 2, degree = 2;
-  double ns = 0;
-};
-// Moody et al., SC 2003, section 5: C, L and r + c from measured trees of one size and operation.
-// Only trees of at least two phases tell C and L apart.
-struct TreeFit {
-  Estimate start_up, latency, child;
-  Fit fit;
-};
-base::Result<TreeFit> fit_trees(std::span<const TreeTime> times);
-
 // A line through times by size: what each message costs, and each byte.
 struct LineTime {
   std::int64_t bytes = 0;

@@ -73,7 +73,6 @@ class Network {
   Time pass_as_worm(const Passage& passage);
   void add_flow(const Passage& passage);
   void share();
-  bool overloaded() const;
   void compact();
 
   topology::fat_tree::Placement placement_;

@@ -53,6 +53,13 @@ constexpr std::array kDatagrams = {
                  .reference = kUdpReference},
 };
 
+// Wraps any datagrams and changes their behaviour, if its setting has a value.
+struct DecoratorRow {
+  base::Setting setting;
+  base::Result<std::unique_ptr<Datagrams>> (*wrap)(std::unique_ptr<Datagrams> inner,
+                                                   const std::string& value);
+};
+
 constexpr std::array kDecorators = {
     DecoratorRow{.setting = Setting::fault, .wrap = wrap_with_faults},
 };
@@ -105,8 +112,6 @@ constexpr std::array kRemoteMemory = {
 std::span<const LocalRow> local_rows() { return kLocal; }
 
 std::span<const DatagramsRow> datagrams_rows() { return kDatagrams; }
-
-std::span<const DecoratorRow> decorator_rows() { return kDecorators; }
 
 std::span<const RemoteMemoryRow> remote_memory_rows() { return kRemoteMemory; }
 

@@ -45,14 +45,8 @@ struct DatagramsRow {
 };
 std::span<const DatagramsRow> datagrams_rows();
 
-// Wraps any datagrams and changes their behaviour, if its setting has a value.
-struct DecoratorRow {
-  base::Setting setting;
-  base::Result<std::unique_ptr<Datagrams>> (*wrap)(std::unique_ptr<Datagrams> inner,
-                                                   const std::string& value);
-};
-std::span<const DecoratorRow> decorator_rows();
-// Applies all decorators whose settings have a value. Errors: argument, with the name of the
+// Applies all decorators whose settings have a value: they change the behaviour of any datagrams.
+// Errors: argument, with the name of the
 // setting.
 base::Result<std::unique_ptr<Datagrams>> decorate(std::unique_ptr<Datagrams> datagrams,
                                                   const base::Settings& settings);

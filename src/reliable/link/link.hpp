@@ -45,7 +45,6 @@ class SendingSide {
   // Fragments of the message that is being put, and so the place of the next one in it.
   std::uint32_t position = 0;
 
-  bool may_send() const { return backlog.empty() && has_room(); }
   bool has_room() const { return unsent_ - lacking_ < kWindow; }
   // The packet with the lowest number that was not sent yet is in the pool.
   void note_sent(std::uint32_t index) { kept_[unsent_++ % kWindow] = index; }

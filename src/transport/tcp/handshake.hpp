@@ -33,10 +33,9 @@ using StreamProof = std::array<std::byte, 16>;
 
 inline constexpr std::size_t kHelloBytes = 56;
 inline constexpr std::size_t kChallengeBytes = 36;
-inline constexpr std::size_t kAnswerBytes = 16;
+inline constexpr std::size_t kAnswerBytes = sizeof(StreamProof);
 using HelloBytes = std::array<std::byte, kHelloBytes>;
 using ChallengeBytes = std::array<std::byte, kChallengeBytes>;
-using AnswerBytes = std::array<std::byte, kAnswerBytes>;
 
 struct StreamHello {
   std::uint32_t from = 0;  // ranks

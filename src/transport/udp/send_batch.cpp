@@ -63,12 +63,11 @@ void SendBatch::add_message(std::span<const Outgoing> run, const SocketAddress& 
     std::memcpy(CMSG_DATA(part), &segment, sizeof(segment));
   }
   counts_[messages_used_++] = run.size();
-  datagrams_used_ += run.size();
 }
 
 void SendBatch::lay_out(std::span<const Outgoing> datagrams, const Addresses& addresses,
                         const Segmentation& segmentation) {
-  messages_used_ = vectors_used_ = datagrams_used_ = 0;
+  messages_used_ = vectors_used_ = 0;
   datagrams = datagrams.first(std::min(datagrams.size(), kBatch));
   while (!datagrams.empty()) {
     const int target = datagrams[0].target;

@@ -40,7 +40,6 @@ class SendBatch {
 
   mmsghdr* messages() { return messages_.data(); }
   std::size_t message_count() const { return messages_used_; }
-  std::size_t datagram_count() const { return datagrams_used_; }
   // The number of datagrams in message `i`.
   std::size_t datagrams_in(std::size_t i) const { return counts_[i]; }
   bool is_to_group(std::size_t i) const { return to_group_[i]; }
@@ -62,7 +61,6 @@ class SendBatch {
   std::array<bool, kBatch> to_group_{};
   std::size_t messages_used_ = 0;
   std::size_t vectors_used_ = 0;
-  std::size_t datagrams_used_ = 0;
 };
 
 }  // namespace unisono::transport

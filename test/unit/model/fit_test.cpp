@@ -22,36 +22,46 @@ constexpr nic_reduce::Parameters kElan{
 // From -1 to 1.
 double noise(base::Prng& prng) { return 2 * prng.unit() - 1; }
 
-std::vector<TreeTime> trees(double relative_noise, std::uint64_t seed) {
+// A reduction by an f-nomial tree; a degree of at least `ranks` is the serial reduction. Its time
+// is linear in C, L and r + c (Moody et al., SC 2003, section 5). Their factors are the times for
+// unit parameters. Only trees of at least two phases tell C and L apart.
+Observation tree(int ranks, int degree, double ns) {
+  return {{1, nic_reduce::fnomial({.latency = 1}, ranks, degree),
+           nic_reduce::fnomial({.reception = 1}, ranks, degree)},
+          ns};
+}
+
+std::vector<Observation> trees(double relative_noise, std::uint64_t seed) {
   base::Prng prng(seed);
-  std::vector<TreeTime> times;
+  std::vector<Observation> times;
   for (const int ranks : {2, 4, 5, 8, 13, 16, 27, 31, 32}) {
     for (const int degree : {2, 3, 4, 8, 32}) {
       const double exact = nic_reduce::fnomial(kElan, ranks, degree);
-      times.push_back({ranks, degree, exact * (1 + relative_noise * noise(prng))});
+      times.push_back(tree(ranks, degree, exact * (1 + relative_noise * noise(prng))));
     }
   }
   return times;
 }
 
 TEST(Fit, OfExactTreesIsExact) {
-  const auto fit = fit_trees(trees(0, 1));
+  const auto fit = fit_linear(trees(0, 1));
   ASSERT_TRUE(fit.ok()) << fit.error().message;
-  EXPECT_NEAR(fit->start_up.value, 9200, 1e-3);
-  EXPECT_NEAR(fit->latency.value, 2100, 1e-3);
-  EXPECT_NEAR(fit->child.value, 1920, 1e-3);
-  EXPECT_LT(fit->fit.deviation, 1e-9);
+  EXPECT_NEAR(fit->parameters[0].value, 9200, 1e-3);
+  EXPECT_NEAR(fit->parameters[1].value, 2100, 1e-3);
+  EXPECT_NEAR(fit->parameters[2].value, 1920, 1e-3);
+  EXPECT_LT(fit->deviation, 1e-9);
 }
 
 // 95 of 100 intervals hold the true value, on the average.
 TEST(Fit, IntervalsHoldTheTrueParameters) {
   int held = 0;
   for (std::uint64_t seed = 1; seed <= 200; ++seed) {
-    const auto fit = fit_trees(trees(0.05, seed));
+    const auto fit = fit_linear(trees(0.05, seed));
     ASSERT_TRUE(fit.ok()) << fit.error().message;
-    EXPECT_NEAR(fit->latency.value, 2100, 500) << "seed " << seed;
-    EXPECT_LT(fit->fit.deviation, 0.05) << "seed " << seed;
-    if (std::abs(fit->latency.value - 2100) <= fit->latency.plus_minus) ++held;
+    const Estimate& latency = fit->parameters[1];
+    EXPECT_NEAR(latency.value, 2100, 500) << "seed " << seed;
+    EXPECT_LT(fit->deviation, 0.05) << "seed " << seed;
+    if (std::abs(latency.value - 2100) <= latency.plus_minus) ++held;
   }
   EXPECT_GT(held, 180);
   EXPECT_LT(held, 200);
@@ -156,7 +166,7 @@ TEST(Fit, RefusesAParameterThatNoTimeDependsOn) {
 TEST(Fit, RefusesWhatCannotBeFitted) {
   // Serial reductions alone have C + L only.
   const auto serial =
-      fit_trees(std::vector<TreeTime>{{2, 9, 10}, {3, 9, 12}, {4, 9, 14}, {5, 9, 16}});
+      fit_linear(std::vector{tree(2, 9, 10), tree(3, 9, 12), tree(4, 9, 14), tree(5, 9, 16)});
   ASSERT_FALSE(serial.ok());
   EXPECT_EQ(serial.error().message, "the observations do not tell parameter 1 from those before");
   EXPECT_FALSE(fit_line(std::vector<LineTime>{{1, 100}, {2, 90}}).ok());

@@ -352,7 +352,7 @@ TEST_F(TcpTest, ARepeatedHelloDoesNotBecomeAStream) {
   const base::Descriptor socket = connect_to(listening_at(world->at(1)));
   ASSERT_EQ(send(socket.get(), hello.data(), hello.size(), MSG_NOSIGNAL),
             static_cast<ssize_t>(hello.size()));
-  const AnswerBytes wrong{};
+  const StreamProof wrong{};
   ASSERT_EQ(send(socket.get(), wrong.data(), wrong.size(), MSG_NOSIGNAL),
             static_cast<ssize_t>(wrong.size()));
   step_until([&] { return world->at(1).trouble() == "1 foreign connections dropped"; });

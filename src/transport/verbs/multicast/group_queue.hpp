@@ -62,7 +62,6 @@ class VerbsGroupQueue {
 
   // Looks at the device's events, and returns the first failure; empty: there was none.
   const std::string& look_for_loss();
-  std::uint64_t own_copies() const { return own_copies_; }  // dropped
 
  private:
   VerbsGroupQueue(const VerbsLibrary& library, const VerbsGroupOptions& options)
@@ -101,8 +100,7 @@ class VerbsGroupQueue {
   std::vector<std::uint32_t> spare_;   // buffers that are not posted
   std::vector<std::uint32_t> handed_;  // by the last receive()
   std::optional<ibv_wc> peeked_;       // found by arm()
-  std::uint64_t own_copies_ = 0;
-  std::int64_t asked_ns_ = 0;  // when the port was last asked
+  std::int64_t asked_ns_ = 0;          // when the port was last asked
   std::string loss_;
 };
 
