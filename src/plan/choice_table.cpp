@@ -1,17 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "plan/choice_table.hpp"
 
-#include <linux/futex.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <climits>
-#include <ctime>
 #include <span>
 
 #include "base/clock.hpp"
 #include "plan/digest.hpp"
+#include "wait/futex.hpp"
 #include "wait/wait_until.hpp"
 
 namespace unisono::plan {
@@ -19,12 +14,6 @@ namespace {
 
 using select::Priced;
 using select::PricedCall;
-
-long futex(std::atomic<std::uint32_t>& word, int operation, std::uint32_t value,
-           const timespec* timeout) {
-  return syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&word), operation, value, timeout,
-                 nullptr, 0);
-}
 
 std::uint64_t number_of(const PricedCall& call) {
   const auto number = [](const auto& kind) {
@@ -45,7 +34,7 @@ class Making {
   Making& operator=(const Making&) = delete;
   ~Making() {
     entry_.state.store(outcome_, std::memory_order_release);
-    futex(entry_.state, FUTEX_WAKE, INT_MAX, nullptr);
+    wait::futex_wake_all(entry_.state);
   }
 
   void note(const std::optional<Priced>& priced) {
@@ -64,7 +53,6 @@ class Making {
 
 // Until another rank has made the choice, or for so long.
 std::uint32_t await(ChoiceEntry& entry, std::int64_t longest_ns) {
-  constexpr std::int64_t kNsOfSecond = 1'000'000'000;
   const std::int64_t end_ns = base::now_ns() + longest_ns;
   std::uint32_t state = ChoiceEntry::in_the_making;
   wait::CoreContention contention;
@@ -78,8 +66,7 @@ std::uint32_t await(ChoiceEntry& entry, std::int64_t longest_ns) {
       [] { return true; },
       [&] {
         const std::int64_t left_ns = std::max<std::int64_t>(0, end_ns - base::now_ns());
-        const timespec timeout{.tv_sec = left_ns / kNsOfSecond, .tv_nsec = left_ns % kNsOfSecond};
-        futex(entry.state, FUTEX_WAIT, ChoiceEntry::in_the_making, &timeout);
+        wait::futex_wait(entry.state, ChoiceEntry::in_the_making, left_ns);
         return false;
       });
   return state;

@@ -13,6 +13,7 @@
 #include <optional>
 
 #include "algorithm/algorithm.hpp"
+#include "base/clock.hpp"
 #include "select/candidates.hpp"
 #include "select/select.hpp"
 
@@ -36,7 +37,7 @@ class ChoiceTable : public select::SharedChoices {
   static constexpr std::int64_t kBytes = kEntries * std::int64_t{sizeof(ChoiceEntry)};
 
   // The rank that prices may have died or been stopped.
-  static constexpr std::int64_t kLongestWaitNs = 1'000'000'000;
+  static constexpr std::int64_t kLongestWaitNs = base::kSecond;
 
   // `entries`: kEntries of them, which outlive it. After so long a wait a rank prices by itself.
   explicit ChoiceTable(ChoiceEntry* entries, std::int64_t longest_wait_ns = kLongestWaitNs)

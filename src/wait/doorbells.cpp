@@ -1,23 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "wait/doorbells.hpp"
 
-#include <linux/futex.h>
 #include <linux/membarrier.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
-#include <cerrno>
-#include <climits>
+#include "wait/futex.hpp"
 
 namespace unisono::wait {
 namespace {
-
-long futex(std::atomic<std::uint32_t>& word, int operation, std::uint32_t value,
-           const timespec* timeout) {
-  return syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&word), operation, value, timeout,
-                 nullptr, 0);
-}
 
 long membarrier(int command) { return syscall(SYS_membarrier, command, 0, 0); }
 
@@ -33,7 +24,7 @@ void Doorbells::wake(int rank) {
   Doorbell& doorbell = doorbells_[rank];
   if (doorbell.sleepers.load(std::memory_order_relaxed) != 0) {
     doorbell.wake_sequence.fetch_add(1, std::memory_order_seq_cst);
-    futex(doorbell.wake_sequence, FUTEX_WAKE, INT_MAX, nullptr);
+    futex_wake_all(doorbell.wake_sequence);
   }
   if (doorbell.poll_sleepers.load(std::memory_order_relaxed) == 0) return;
   if (pipes_ == nullptr || pipes_->ring(rank, doorbell.pipe) == WakePipes::Rung::unreachable) {
@@ -79,10 +70,7 @@ void Doorbells::withdraw(int rank) {
 }
 
 bool Doorbells::sleep(int rank, std::uint32_t announced, std::int64_t timeout_ns) {
-  const timespec timeout{.tv_sec = timeout_ns / 1'000'000'000,
-                         .tv_nsec = timeout_ns % 1'000'000'000};
-  return futex(doorbells_[rank].wake_sequence, FUTEX_WAIT, announced, &timeout) == 0 ||
-         errno == EAGAIN;
+  return futex_wait(doorbells_[rank].wake_sequence, announced, timeout_ns);
 }
 
 }  // namespace unisono::wait
