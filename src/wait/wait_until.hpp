@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// wait_until: the one loop in which a rank waits. The caller defines the work of each turn, the end
-// of the wait, and how the rank sleeps. The Waiter decides between spinning, yielding and sleeping.
-// Any thread.
+// wait_until: the loop in which a rank of a job waits for the others. The caller defines the work
+// of each turn, the end of the wait, and how the rank sleeps. The Waiter decides between spinning,
+// yielding and sleeping. README.md names the waits that have loops of their own. Any thread.
 #pragma once
 
 #include <sched.h>
