@@ -4,6 +4,7 @@
 // is its job rank. Immutable, but for the states, which the job knows. Any thread.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -31,6 +32,8 @@ class Members {
   job::RankState state(int rank) const { return job_.ranks().state(job_rank(rank)); }
   bool lives(int rank) const { return state(rank) == job::RankState::present; }
 
+  // Members on this host, this rank among them, ascending.
+  std::span<const std::int32_t> here() const { return hosts_.members(hosts_.of(rank_)); }
   // Members on other hosts, ascending.
   const std::vector<int>& remote() const { return remote_; }
   bool on_one_host() const { return remote_.empty(); }

@@ -17,8 +17,8 @@ void Reservations::give_up(std::uint64_t number) const {
 
 // A member that is stopped or silent may go on at any time; only a dead one does not.
 bool Reservations::have_all_given_up(std::uint64_t number) const {
-  for (int r = 0; r < members_.size(); ++r) {
-    if (members_.is_remote(r) || members_.state(r) == job::RankState::dead) continue;
+  for (const int r : members_.here()) {
+    if (members_.state(r) == job::RankState::dead) continue;
     if (segment_.records()[r].given_up.load(std::memory_order_acquire) != number) return false;
   }
   return true;
@@ -26,8 +26,7 @@ bool Reservations::have_all_given_up(std::uint64_t number) const {
 
 void Reservations::give_back_failed() const {
   const Use use = members_.on_one_host() ? Use::by_nobody : Use::by_other_hosts;
-  for (int r = 0; r < members_.size(); ++r) {
-    if (members_.is_remote(r)) continue;
+  for (const int r : members_.here()) {
     Reservation& reservation = segment_.records()[r].reservation;
     if (reservation.offset.load(std::memory_order_acquire) == 0) continue;
     if (have_all_given_up(reservation.number.load(std::memory_order_relaxed))) {
@@ -37,8 +36,8 @@ void Reservations::give_back_failed() const {
 }
 
 void Reservations::give_back_unused(std::int64_t decided_offset) const {
-  for (int r = 0; r < members_.size(); ++r) {
-    if (members_.is_remote(r) || members_.state(r) != job::RankState::dead) continue;
+  for (const int r : members_.here()) {
+    if (members_.state(r) != job::RankState::dead) continue;
     Reservation& reservation = segment_.records()[r].reservation;
     const std::int64_t offset = reservation.offset.load(std::memory_order_acquire);
     const bool is_of_shrink = reservation.number.load(std::memory_order_relaxed) == kOfShrink;

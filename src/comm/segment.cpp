@@ -387,12 +387,12 @@ Status Segment::prepare_for_hosts(const plan::Plan& plan) {
                      std::max(before.group, used_of(plan.multicast_bytes))};
   const std::vector<bool> group = members_.multicast_group();
   std::int64_t made = 0;
-  for (int r = 0; r < members_.size(); ++r) {
-    if (!members_.is_remote(r)) {
-      UNISONO_TRY(make_real(plan.size, r, before.own, now.own, made));
-    } else if (!group.empty() && group[static_cast<std::size_t>(r)]) {
-      UNISONO_TRY(make_real(plan.size, r, before.group, now.group, made));
-    }
+  for (const int r : members_.here()) {
+    UNISONO_TRY(make_real(plan.size, r, before.own, now.own, made));
+  }
+  for (const int r : members_.remote()) {
+    if (group.empty() || !group[static_cast<std::size_t>(r)]) continue;
+    UNISONO_TRY(make_real(plan.size, r, before.group, now.group, made));
   }
   before = now;
   buffer_bytes_ += made;
@@ -441,8 +441,7 @@ bool Segment::count_end(const std::vector<int>& absent, bool has_failed) {
   while (greatest < next &&
          !header_->next_sequence.compare_exchange_weak(greatest, next, std::memory_order_relaxed)) {
   }
-  for (int r = 0; r < members_.size(); ++r) {
-    if (members_.is_remote(r)) continue;
+  for (const int r : members_.here()) {
     const bool cannot =
         members_.state(r) == job::RankState::dead || std::ranges::count(absent, r) != 0;
     if (r != members_.rank() && !cannot) continue;

@@ -46,8 +46,7 @@ void Cores::publish(const Ranks& ranks) {
 void Cores::settle(const Ranks& ranks, bool has_network, int shared_by_hosts,
                    const base::Settings& settings, const model::Machine& machine) {
   shared_by_hosts_ = shared_by_hosts;
-  for (int r = 0; r < ranks.count(); ++r) {
-    if (!ranks.hosts().is_here(r)) continue;
+  for (const int r : ranks.hosts().here()) {
     if (r == ranks.own()) place_ = here_.size();
     here_.push_back(published_by(ranks.entry(r)));
   }

@@ -103,13 +103,11 @@ base::Status Job::set_up_tables() {
     UNISONO_ASSIGN(const std::int64_t offset, memory_->allocate(ranks_bytes + doorbells_bytes));
     UNISONO_TRY(memory_->commit(offset, ranks_bytes + doorbells_bytes, "the table of ranks"));
     auto* const entries = reinterpret_cast<RankHeader*>(memory_->at(offset));
-    for (int r = 0; r < ranks_.count(); ++r) {
+    for (const int r : hosts().elsewhere()) {
       // It may have left again already, and said so.
       auto absent = static_cast<std::uint64_t>(RankState::absent);
-      if (!hosts().is_here(r)) {
-        entries[r].state.compare_exchange_strong(absent,
-                                                 static_cast<std::uint64_t>(RankState::present));
-      }
+      entries[r].state.compare_exchange_strong(absent,
+                                               static_cast<std::uint64_t>(RankState::present));
     }
     header_.ranks_offset.store(offset, std::memory_order_relaxed);
     header_.doorbells_offset.store(offset + ranks_bytes, std::memory_order_release);

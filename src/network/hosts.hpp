@@ -4,7 +4,9 @@
 // Immutable; any thread.
 #pragma once
 
+#include <cstdint>
 #include <optional>
+#include <ranges>
 #include <span>
 #include <string>
 #include <string_view>
@@ -32,7 +34,17 @@ class Hosts {
   // The lowest rank of this host: it sets up the shared memory of the host's ranks.
   int first_here() const { return map_.first(own()); }
   std::span<const std::int32_t> firsts() const { return map_.firsts(); }
-  int count_here() const { return static_cast<int>(map_.members(own()).size()); }
+  // The ranks of this host, and those of other hosts; the lowest rank of each other host.
+  // Ascending.
+  std::span<const std::int32_t> here() const { return map_.members(own()); }
+  auto elsewhere() const {
+    return std::views::iota(0, map_.ranks()) |
+           std::views::filter([this](int rank) { return !is_here(rank); });
+  }
+  auto firsts_elsewhere() const {
+    return firsts() | std::views::filter([this](int first) { return !is_here(first); });
+  }
+  int count_here() const { return static_cast<int>(here().size()); }
 
   // For people: "host 10.0.0.3", the rank's host; empty if the job has one host. This host is named
   // as well, because a message may be read on all hosts.

@@ -64,7 +64,7 @@ class Router {
   }
 
  private:
-  // The one place that asks where a rank is.
+  // The only question of the data path where a rank is.
   bool is_here(int rank) const { return elsewhere_ == nullptr || hosts_.of(rank) == own_host_; }
   transport::Transport& carrier(int rank) const { return is_here(rank) ? *here_ : *elsewhere_; }
 

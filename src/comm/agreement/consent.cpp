@@ -9,11 +9,11 @@ void Consent::say(std::uint64_t word) {
   auto& own = records_[members_.rank()].consent;
   own.store(word, std::memory_order_release);
   job_.events().raise();
-  for (std::size_t m = 0; m < members_.job_ranks().size(); ++m) {
-    const int target = members_.job_ranks()[m];
+  for (const int member : members_.remote()) {
+    const int target = members_.job_rank(member);
     const job::RankState state = job_.ranks().state(target);
     const bool hears = state == job::RankState::present || state == job::RankState::silent;
-    if (job_.hosts().is_here(target) || !hears) continue;
+    if (!hears) continue;
     job_.network()->put(
         {.target = target, .flag = reinterpret_cast<std::uint64_t*>(&own), .flag_value = word});
     job_.losses().send_update(target);
@@ -49,10 +49,10 @@ std::vector<int> Consent::awaited(std::span<const int> members) const {
 std::vector<int> Consent::await(std::span<const int> members) const {
   std::vector<int> silent = awaited(members);
   for (const int member : silent) {
-    if (job_.hosts().is_here(job_rank(member))) {
-      job_.watch().is_stopped(job_rank(member));
-    } else {
+    if (members_.is_remote(member)) {
       job_.network()->awaits(job_rank(member));
+    } else {
+      job_.watch().is_stopped(job_rank(member));
     }
   }
   return silent;

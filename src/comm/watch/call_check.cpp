@@ -129,9 +129,8 @@ std::optional<CallCheck::Digest> CallCheck::find_digest() const {
   const auto consider = [&first](int member, std::optional<std::uint64_t> index) {
     if (index && (!first || *index < first->index)) first = Digest{member, *index};
   };
-  for (int r = 0; r < members_.size(); ++r) {
-    if (r == members_.rank() || members_.is_remote(r)) continue;
-    consider(r, calls.find_difference_with(r));
+  for (const int r : members_.here()) {
+    if (r != members_.rank()) consider(r, calls.find_difference_with(r));
   }
   if (calls.asked() >= 0 && calls.is_answered()) consider(calls.asked(), calls.find_difference());
   return first;

@@ -81,8 +81,7 @@ Result<std::optional<bool>> Query::step(Comparison how, std::uint64_t value) {
   if (const auto lost = lost_member()) return *lost;
   ask();
   bool holds = true;
-  for (int r = 0; r < members_.size(); ++r) {
-    if (members_.is_remote(r)) continue;
+  for (const int r : members_.here()) {
     // Like a rank of another host that does not answer: until it is continued, or lost.
     if (members_.job().watch().is_stopped(members_.job_rank(r))) return std::optional<bool>();
     holds &= compare(segment_.records()[r].published.load(std::memory_order_acquire), how, value);

@@ -89,7 +89,7 @@ void Watchdog::ask_for_failure() {
   for (const Pending* pending : queue_.active()) {
     if (is_in_nic(pending->operation)) continue;
     const int rank = pending->operation.engine->awaited(pending->operation);
-    if (rank >= 0 && rank != members_.rank() && members_.is_remote(rank)) {
+    if (rank >= 0 && members_.is_remote(rank)) {
       return failures_.updates().ask_now_and_then(rank);
     }
   }
@@ -189,8 +189,8 @@ void Watchdog::examine_stops() {
       return !pending->operation.engine->completed_by(pending->operation, rank);
     });
   };
-  for (int r = 0; r < members_.size(); ++r) {
-    if (members_.is_remote(r) || r == members_.rank() || !waits_for(r)) continue;
+  for (const int r : members_.here()) {
+    if (r == members_.rank() || !waits_for(r)) continue;
     members_.job().watch().is_stopped(members_.job_rank(r));
   }
 }

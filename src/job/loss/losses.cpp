@@ -123,12 +123,11 @@ void Losses::pass_on_to(int host, int rank) {
 // at about the same time, and an inner host that has left passes on nothing. A rank that waits for
 // this one would then hear of it at the silence limit only. A rank leaves once.
 void Losses::tell_leave() {
-  for (int r = 0; r < ranks_.count(); ++r) {
+  for (const int r : ranks_.hosts().elsewhere()) {
     // A rank that has reported to another rank of this host that it leaves may wait until this one
     // has received that, or has left.
     const bool cares = ranks_.state(r) == RankState::present || ranks_.state(r) == RankState::left;
-    if (ranks_.hosts().is_here(r) || !cares) continue;
-    put_state(r, ranks_.own(), RankState::left);
+    if (cares) put_state(r, ranks_.own(), RankState::left);
   }
 }
 

@@ -69,8 +69,7 @@ bool RankWatch::look_at_hosts() {
     base::log(base::LogLevel::warn, "job", "{}", own_loss);
     found = true;
   }
-  for (int r = 0; r < ranks_.count(); ++r) {
-    if (ranks_.hosts().is_here(r)) continue;
+  for (const int r : ranks_.hosts().elsewhere()) {
     if (const auto departure = ranks_.departure(r)) {
       // It was informed after the update about it: packets kept for that rank still take up room.
       network_->forget(r, *departure);
@@ -131,8 +130,8 @@ bool RankWatch::is_stopped(int rank) {
 }
 
 void RankWatch::give_up_silent(std::int64_t patience_ns) {
-  for (int r = 0; r < ranks_.count(); ++r) {
-    if (!ranks_.hosts().is_here(r) && network_->silence_ns(r) > patience_ns / 2) {
+  for (const int r : ranks_.hosts().elsewhere()) {
+    if (network_->silence_ns(r) > patience_ns / 2) {
       network_->forget(r, reliable::Departure::lost);
     }
   }

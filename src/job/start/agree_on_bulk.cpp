@@ -83,8 +83,8 @@ base::Status exchange_votes(StartUp& start, std::span<BulkEntry> entries, Vote o
   network::Network& network = *start.network();
   BulkEntry& own = entries[static_cast<std::size_t>(ranks.own())];
   own.vote.store(static_cast<std::uint64_t>(own_vote), std::memory_order_release);
-  for (const int first : ranks.hosts().firsts()) {  // their memory belongs to their whole host
-    if (ranks.hosts().is_here(first)) continue;
+  // Their memory belongs to their whole host.
+  for (const int first : ranks.hosts().firsts_elsewhere()) {
     network.put({.target = first,
                  .source = reinterpret_cast<const std::byte*>(&own.card),
                  .place = reinterpret_cast<std::byte*>(&own.card),
@@ -117,8 +117,7 @@ base::Status use_bulk(const StartUp& start, memory::JobMemory& memory,
                       std::unique_ptr<transport::RemoteMemory> remote,
                       std::span<const BulkEntry> entries) {
   const Ranks& ranks = start.ranks();
-  for (int r = 0; r < ranks.count(); ++r) {
-    if (ranks.hosts().is_here(r)) continue;
+  for (const int r : ranks.hosts().elsewhere()) {
     UNISONO_TRY(remote->meet(r, entries[static_cast<std::size_t>(r)].card));
   }
   reliable::BulkOptions options;

@@ -107,8 +107,7 @@ class MachineExchange {
   void set_everywhere(std::atomic<std::uint64_t>& word, std::uint64_t value,
                       std::span<std::byte> data) {
     word.store(value, std::memory_order_release);
-    for (const int first : ranks_.hosts().firsts()) {
-      if (ranks_.hosts().is_here(first)) continue;
+    for (const int first : ranks_.hosts().firsts_elsewhere()) {
       network_->put({.target = first,
                      .source = data.data(),
                      .place = data.data(),

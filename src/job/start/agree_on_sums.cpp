@@ -13,8 +13,7 @@ constexpr int kSumsLikeRank = 0;
 void share_sums(const StartUp& start, std::uint64_t value) {
   std::atomic<std::uint64_t>& word = start.header().reproducible;
   word.store(value, std::memory_order_release);
-  for (const int first : start.ranks().hosts().firsts()) {
-    if (start.ranks().hosts().is_here(first)) continue;
+  for (const int first : start.ranks().hosts().firsts_elsewhere()) {
     start.network()->put(
         {.target = first, .flag = reinterpret_cast<std::uint64_t*>(&word), .flag_value = value});
   }

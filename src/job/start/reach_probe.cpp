@@ -19,8 +19,7 @@ ReachProbe::ReachProbe(const Ranks& ranks)
 // Kernel settings and containers may forbid it between some of the ranks only, and all have to
 // agree, so every pair tries.
 Reach ReachProbe::probe_others(transport::Transport& transport) const {
-  for (int r = 0; r < ranks_.count(); ++r) {
-    if (!ranks_.hosts().is_here(r)) continue;
+  for (const int r : ranks_.hosts().here()) {
     const RankHeader& other = ranks_.entry(r);
     std::uint64_t found = 0;
     const bool readable = transport.try_pull(ranks_.processes()[static_cast<std::size_t>(r)],

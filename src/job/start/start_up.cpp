@@ -141,8 +141,8 @@ base::Status StartUp::tell_errors_of(const std::function<base::Status()>& part) 
 
 void StartUp::send_failure(const Error& why) {
   const FailureNotice::Text text = notice_text({.error = why});
-  for (const int first : ranks_.hosts().firsts()) {  // their memory belongs to their whole host
-    if (ranks_.hosts().is_here(first)) continue;
+  // Their memory belongs to their whole host.
+  for (const int first : ranks_.hosts().firsts_elsewhere()) {
     if (ranks_.has_tables()) {
       network_->put({.target = first,
                      .source = reinterpret_cast<const std::byte*>(&text),
@@ -180,13 +180,9 @@ std::optional<Error> StartUp::reported_failure() const {
 base::Status StartUp::confirm() {
   ranks_.entry(ranks_.own()).started.store(1, std::memory_order_release);
   const auto all_here = [this] {
-    for (int r = 0; r < ranks_.count(); ++r) {
-      if (ranks_.hosts().is_here(r) &&
-          ranks_.entry(r).started.load(std::memory_order_acquire) == 0) {
-        return false;
-      }
-    }
-    return true;
+    return std::ranges::all_of(ranks_.hosts().here(), [this](int r) {
+      return ranks_.entry(r).started.load(std::memory_order_acquire) != 0;
+    });
   };
   const auto missing = [] { return "not all ranks have what they need"; };
   if (network_ == nullptr) return await(all_here, missing);
