@@ -2,6 +2,7 @@
 #include "plan/nic_call.hpp"
 
 #include "base/check.hpp"
+#include "model/default_machine.hpp"
 #include "nic/lowering/lower.hpp"
 #include "select/nic/pays.hpp"
 
@@ -52,8 +53,7 @@ base::Result<NicCall> lower_call(const NicShape& shape, int rank) {
       return call;
     case Collective::allgather:
       if (select::nic_gathers_on_tree(shape)) return gather_on_tree(shape, call.bytes, rank);
-      call.gathers = true;
-      return call;
+      return gather_off_trees(shape, call.bytes);
     case Collective::gather:
     case Collective::scatter:
     case Collective::alltoall:
@@ -64,6 +64,18 @@ base::Result<NicCall> lower_call(const NicShape& shape, int rank) {
       break;
   }
   UNISONO_CHECK(false, "a collective that the NIC path was found to do");
+  return call;
+}
+
+NicCall gather_off_trees(const NicShape& shape, std::size_t block_bytes) {
+  const model::Machine& machine = shape.machine ? *shape.machine : model::default_machine();
+  NicCall call;
+  call.bytes = call.gives = block_bytes;
+  call.gathers = true;
+  // Only where each host has one rank.
+  call.joins =
+      shape.ranks == shape.hosts &&
+      select::nic_joins_blocks(select::NicBlockCosts::of(machine), shape.hosts, block_bytes);
   return call;
 }
 

@@ -28,7 +28,8 @@ struct NicCall {
   arith::Kernel kernel = nullptr;  // the same operator on a processor; none: nothing is combined
   std::int64_t count = 0;          // number of its elements, and ...
   std::size_t element_bytes = 1;   // ... how long they are
-  bool gathers = false;            // an allgather off the trees, with blocks of `bytes`
+  bool gathers = false;            // an allgather off the trees, with blocks of `bytes`, ...
+  bool joins = false;              // ... which are joined to messages of doubling size
   bool asks = false;               // a barrier in which the root asks whether all have come
 };
 
@@ -36,6 +37,9 @@ using select::NicShape;
 
 // The part of `rank` in a collective; Code::unsupported as select::check_nic_shape says.
 base::Result<NicCall> lower_call(const NicShape& shape, int rank);
+// An allgather off the trees, of blocks of so many bytes, with this shape's ranks, hosts and costs.
+// The same at all ranks.
+NicCall gather_off_trees(const NicShape& shape, std::size_t block_bytes);
 
 // How often a call's vector is halved.
 int splits_of(const NicCall& call, const select::SplitChoice& choice);

@@ -43,8 +43,7 @@ Status try_nic(engine::NicGroup& group, const topology::HostMap& hosts, int rank
   if (vector.front() != kTrialMark || vector.back() != kTrialMark + vector.size() - 1) {
     return Error{Code::system, "NIC path: a trial's vector has come changed"};
   }
-  plan::NicCall blocks;
-  blocks.gathers = true;
+  const plan::NicCall blocks = plan::gather_off_trees(shape, 0);
   return group.gathers() ? engine::run_in_nic(group, blocks, nullptr, nullptr, deadline_ns)
                          : base::success();
 }

@@ -23,7 +23,6 @@ using base::Status;
 
 // Allgathers with joined blocks in flight. Their group has 64 blocks for each of twice as many.
 constexpr std::uint32_t kJoinedInFlight = 2;
-constexpr std::size_t kWord = sizeof(std::uint64_t);  // the shortest block that is not empty
 
 schedule::Shape any_length(int ranks) {
   schedule::Shape shape;
@@ -77,18 +76,16 @@ std::unique_ptr<nic::HostBlocks> NicAllgather::blocks_of_host(const Rank& rank) 
 
 base::Result<std::unique_ptr<NicAllgather>> NicAllgather::join(nic::ServiceClient& client,
                                                                const nic::GroupAddresses& group,
-                                                               const Rank& rank,
-                                                               const select::NicBlockCosts& costs) {
+                                                               const Rank& rank, bool joins) {
   UNISONO_ASSIGN(const unisono_nic_row singly, singly_row(rank.host, group));
   UNISONO_ASSIGN(auto one_by_one, join_way(client, singly, rank));
   std::unique_ptr<Way> by_doubling;
-  if (rank.ranks.are_alone() &&
-      select::nic_joins_blocks(costs, static_cast<int>(group.ranks.size()), kWord)) {
+  if (joins) {
     UNISONO_ASSIGN(const unisono_nic_row joined, joined_row(rank.host, group));
     UNISONO_ASSIGN(by_doubling, join_way(client, joined, rank));
   }
   return std::unique_ptr<NicAllgather>(
-      new NicAllgather(std::move(one_by_one), std::move(by_doubling), costs));
+      new NicAllgather(std::move(one_by_one), std::move(by_doubling)));
 }
 
 NicAllgather::Way::Way(std::unique_ptr<nic::Membership> membership,
@@ -99,12 +96,6 @@ NicAllgather::Way::Way(std::unique_ptr<nic::Membership> membership,
       port(std::move(opened)),
       together(blocks_of_host(rank)) {
   for (auto& each : segments) each.emplace(*port, rank.ranks, rank.place, together.get());
-}
-
-NicAllgather::Way& NicAllgather::way_of(std::size_t block_bytes) const {
-  const bool joins =
-      joined_ != nullptr && select::nic_joins_blocks(costs_, singly_->port->ranks(), block_bytes);
-  return joins ? *joined_ : *singly_;
 }
 
 Status NicAllgather::repair() {
@@ -118,15 +109,15 @@ Status NicAllgather::repair() {
   return base::success();
 }
 
-bool NicGathering::has_room(std::size_t block_bytes) const {
-  const nic::AllgatherSegments* const last = calls_.way_of(block_bytes).last;
+bool NicGathering::has_room(bool joins) const {
+  const nic::AllgatherSegments* const last = calls_.way_of(joins).last;
   return last == nullptr || last->has_posted();
 }
 
-Status NicGathering::start(std::uint64_t number, std::span<const std::byte> block,
+Status NicGathering::start(std::uint64_t number, bool joins, std::span<const std::byte> block,
                            std::span<std::byte> result, std::uint32_t mark) {
   calls_.delay_.restart();
-  way_ = &calls_.way_of(block.size());
+  way_ = &calls_.way_of(joins);
   segments_ = &*way_->segments[number % nic::kInFlightMax];
   way_->last = segments_;
   segments_->begin(block, result, mark, number);

@@ -23,7 +23,6 @@
 #include "nic/port/host_blocks.hpp"
 #include "nic/port/vector_limit.hpp"
 #include "nic/service/client.hpp"
-#include "select/nic/pays.hpp"
 #include "topology/host_map.hpp"
 
 namespace unisono::engine {
@@ -38,14 +37,13 @@ class NicAllgather {
     int place = 0;
     std::byte* memory = nullptr;
   };
-  // `group`: that of the hosts' tree, with its multicast address. `costs`: by which it joins
-  // blocks, the same for all ranks. The rank at place 0 joins at the daemon, before the others of
+  // `group`: that of the hosts' tree, with its multicast address. `joins`: some of its calls join
+  // blocks; the same for all ranks. The rank at place 0 joins at the daemon, before the others of
   // its host; the rows end with its client's connection. Code::unsupported for more than
   // UNISONO_NIC_RANKS_MAX hosts. All ranks must have joined before anything is started.
   static base::Result<std::unique_ptr<NicAllgather>> join(nic::ServiceClient& client,
                                                           const nic::GroupAddresses& group,
-                                                          const Rank& rank,
-                                                          const select::NicBlockCosts& costs);
+                                                          const Rank& rank, bool joins);
 
   // Requests packets that may be lost in any allgather in flight, if it is time to.
   base::Status repair();
@@ -71,15 +69,11 @@ class NicAllgather {
   static base::Result<std::unique_ptr<Way>> join_way(nic::ServiceClient& client,
                                                      const unisono_nic_row& asked,
                                                      const Rank& rank);
-  NicAllgather(std::unique_ptr<Way> singly, std::unique_ptr<Way> joined,
-               const select::NicBlockCosts& costs)
-      : costs_(costs),
-        singly_(std::move(singly)),
-        joined_(std::move(joined)),
-        delay_(singly_->port->rank()) {}
-  Way& way_of(std::size_t block_bytes) const;
+  NicAllgather(std::unique_ptr<Way> singly, std::unique_ptr<Way> joined)
+      : singly_(std::move(singly)), joined_(std::move(joined)), delay_(singly_->port->rank()) {}
+  // `joins`: as the call's plan says.
+  Way& way_of(bool joins) const { return joins && joined_ != nullptr ? *joined_ : *singly_; }
 
-  const select::NicBlockCosts costs_;
   const std::unique_ptr<Way> singly_;
   const std::unique_ptr<Way> joined_;  // may be absent
   nic_patience::RepairDelay delay_;
@@ -92,12 +86,12 @@ class NicGathering {
   explicit NicGathering(NicAllgather& calls) : calls_(calls), way_(calls.singly_.get()) {}
 
   // Whether an allgather may start: the one before that goes the same way has posted its block.
-  bool has_room(std::size_t block_bytes) const;
+  bool has_room(bool joins) const;
   // Posts the block, or as much of it as may be in flight at once. The mark distinguishes calls
   // that should be the same at all ranks. `result` has room for the blocks of all ranks, one after
   // another; the block may lie in its own place there. Both must stay until poll() returns true.
-  // `number`: of the call in its group.
-  base::Status start(std::uint64_t number, std::span<const std::byte> block,
+  // `number`: of the call in its group. `joins`: as its plan says.
+  base::Status start(std::uint64_t number, bool joins, std::span<const std::byte> block,
                      std::span<std::byte> result, std::uint32_t mark);
   // Posts more of the block, and copies arrived blocks to the result; true: it has all.
   base::Result<bool> poll() { return segments_->step(); }

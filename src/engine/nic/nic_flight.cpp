@@ -13,7 +13,7 @@ NicFlight::NicFlight(std::unique_ptr<NicReduction> reduction, NicAllgather* allg
 }
 
 bool NicFlight::has_room(const plan::NicCall& call) const {
-  return call.gathers ? gathering_->has_room(call.bytes) : reduction_->has_room(call);
+  return call.gathers ? gathering_->has_room(call.joins) : reduction_->has_room(call);
 }
 
 base::Status NicFlight::start(std::uint64_t number, const plan::NicCall& call, const void* input,
@@ -24,7 +24,7 @@ base::Status NicFlight::start(std::uint64_t number, const plan::NicCall& call, c
   is_under_way_ = true;
   if (!is_gathering_) return reduction_->start(call, input, output);
   const auto all_bytes = call.bytes * static_cast<std::size_t>(ranks);
-  return gathering_->start(number, {static_cast<const std::byte*>(input), call.bytes},
+  return gathering_->start(number, call.joins, {static_cast<const std::byte*>(input), call.bytes},
                            {static_cast<std::byte*>(output), all_bytes}, call.combine);
 }
 

@@ -23,6 +23,9 @@ namespace {
 using base::Error;
 using base::Status;
 
+// If a group joins blocks of some length, it joins these.
+constexpr std::size_t kShortestBlock = sizeof(std::uint64_t);
+
 base::Result<std::vector<nic::Node>> nodes_of(int rank, int ranks, int splits, bool multicasts) {
   const select::NicTrees trees = select::nic_trees(ranks, splits, multicasts);
   UNISONO_ASSIGN(const auto schedule,
@@ -110,9 +113,13 @@ Status NicGroup::join(std::span<const nic::Capabilities> hosts) {
     std::byte* const blocks = options_.memory == nullptr
                                   ? nullptr
                                   : options_.memory + host_reductions_bytes(options_.places);
-    UNISONO_ASSIGN(allgather_,
-                   NicAllgather::join(*client_, group, {map, options_.rank, options_.place, blocks},
-                                      select::NicBlockCosts::of(machine)));
+    const bool joins =
+        plan::gather_off_trees({.ranks = map.ranks(), .hosts = options_.ranks, .machine = &machine},
+                               kShortestBlock)
+            .joins;
+    UNISONO_ASSIGN(
+        allgather_,
+        NicAllgather::join(*client_, group, {map, options_.rank, options_.place, blocks}, joins));
   }
   const NicReduction::Rank own = {options_.rank, leads(), back_off_of(machine)};
   for (std::size_t i = 0; i < flights_.size(); ++i) {

@@ -4,7 +4,6 @@
 // that disagree are errors, and no rank hangs.
 #include "engine/nic/nic_flight.hpp"
 #include "engine/nic/nic_wait.hpp"
-#include "select/nic/pays.hpp"
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
@@ -23,7 +22,6 @@
 #include "base/clock.hpp"
 #include "base/prng.hpp"
 #include "base/process_record.hpp"
-#include "model/default_machine.hpp"
 #include "nic/harness/hosts.hpp"
 #include "nic/harness/with_hosts.hpp"
 
@@ -167,11 +165,8 @@ TEST_F(NicGroups, AllFourCollectives) {
   });
 }
 
-plan::NicCall allgather_of(std::size_t bytes) {
-  plan::NicCall call;
-  call.bytes = bytes;
-  call.gathers = true;
-  return call;
+plan::NicCall allgather_of(int hosts, std::size_t bytes) {
+  return plan::gather_off_trees({.ranks = hosts, .hosts = hosts}, bytes);
 }
 
 TEST_F(NicGroups, AllgathersOfAnyLength) {
@@ -186,8 +181,8 @@ TEST_F(NicGroups, AllgathersOfAnyLength) {
       }
       const auto own = vector_of(rank, operation, count);
       std::vector<double> result(count * kHosts, 42);
-      const base::Status done = run_in_nic(group, allgather_of(count * sizeof(double)), own.data(),
-                                           result.data(), far_away());
+      const base::Status done = run_in_nic(group, allgather_of(kHosts, count * sizeof(double)),
+                                           own.data(), result.data(), far_away());
       ASSERT_TRUE(done.ok()) << done.error().message;
       ASSERT_EQ(result, expected) << operation;
       const plan::NicCall barrier = *plan::lower_call({}, rank);
@@ -201,9 +196,8 @@ TEST_F(NicGroups, AllgathersOfAnyLength) {
 // blocks that it lacks: that of rank 2 would have come to rank 15 with that of rank 1.
 TEST_F(NicGroupsOfSixteen, AllgathersOfShortBlocksAndOthers) {
   constexpr int kRanks = 16;
-  const auto costs = select::NicBlockCosts::of(model::default_machine());
-  ASSERT_TRUE(select::nic_joins_blocks(costs, kRanks, sizeof(double)));
-  ASSERT_FALSE(select::nic_joins_blocks(costs, kRanks, 100 * sizeof(double)));
+  ASSERT_TRUE(allgather_of(kRanks, sizeof(double)).joins);
+  ASSERT_FALSE(allgather_of(kRanks, 100 * sizeof(double)).joins);
   run([&](int rank, NicGroup& group) {
     for (int operation = 0; operation < 40; ++operation) {
       const std::size_t count = operation % 5 == 4 ? 100 : 1;
@@ -214,16 +208,16 @@ TEST_F(NicGroupsOfSixteen, AllgathersOfShortBlocksAndOthers) {
       }
       const auto own = vector_of(rank, operation, count);
       std::vector<double> result(count * kRanks, 42);
-      const base::Status done = run_in_nic(group, allgather_of(count * sizeof(double)), own.data(),
-                                           result.data(), far_away());
+      const base::Status done = run_in_nic(group, allgather_of(kRanks, count * sizeof(double)),
+                                           own.data(), result.data(), far_away());
       ASSERT_TRUE(done.ok()) << done.error().message;
       ASSERT_EQ(result, expected) << operation;
     }
     if (rank == 1) return;
     const std::array<std::byte, 4> block = {};
     std::array<std::byte, 4 * kRanks> result = {};
-    const auto status = run_in_nic(group, allgather_of(block.size()), block.data(), result.data(),
-                                   base::now_ns() + 200 * base::kMillisecond);
+    const auto status = run_in_nic(group, allgather_of(kRanks, block.size()), block.data(),
+                                   result.data(), base::now_ns() + 200 * base::kMillisecond);
     ASSERT_FALSE(status.ok());
     const std::string& message = status.error().message;
     const std::string ranks = rank == 0 ? " 1, which" : rank == 15 ? " 1 2, which" : "";
@@ -238,8 +232,8 @@ TEST_F(NicGroups, AnAllgatherSaysWhoDidNotCome) {
     if (rank == 1) return;
     const std::array<std::byte, 4> block = {};
     std::array<std::byte, 4 * kHosts> result = {};
-    const auto status = run_in_nic(group, allgather_of(block.size()), block.data(), result.data(),
-                                   base::now_ns() + 50 * base::kMillisecond);
+    const auto status = run_in_nic(group, allgather_of(kHosts, block.size()), block.data(),
+                                   result.data(), base::now_ns() + 50 * base::kMillisecond);
     ASSERT_FALSE(status.ok());
     EXPECT_EQ(status.error().message, "NIC path: an allgather on host " + std::to_string(rank) +
                                           " lacks the blocks of hosts 1 in time");
@@ -319,7 +313,7 @@ TEST_F(NicGroups, SeveralOperationsAreInFlight) {
     // From one word to the longest vector, and allgathers of up to two packets.
     const auto call_of = [&](int number) {
       const auto count = static_cast<std::size_t>(1 + number * 37 % (number % 3 == 1 ? 300 : 700));
-      if (number % 3 == 1) return std::pair(allgather_of(count * sizeof(double)), count);
+      if (number % 3 == 1) return std::pair(allgather_of(kHosts, count * sizeof(double)), count);
       plan::NicShape shape;
       if (number % 7 == 3) return std::pair(*plan::lower_call(shape, rank), std::size_t{0});
       shape.collective = Collective::allreduce;

@@ -35,6 +35,21 @@ TEST(NicCall, WhatItDoes) {
   EXPECT_FALSE(lower_call(shape, 0)->gives);
 }
 
+// Short blocks of many hosts with one rank each are joined. The engine only does it.
+TEST(NicCall, AnAllgatherThatJoinsBlocks) {
+  const NicShape shape{.collective = Collective::allgather, .ranks = 16, .hosts = 16};
+  EXPECT_TRUE(gather_off_trees(shape, 16).joins);
+  EXPECT_FALSE(gather_off_trees(shape, 17).joins);
+  EXPECT_FALSE(gather_off_trees({.ranks = 2, .hosts = 2}, 8).joins) << "few";
+  EXPECT_FALSE(gather_off_trees({.ranks = 32, .hosts = 16}, 8).joins) << "two on each host";
+  NicShape words = shape;
+  words.count = 2;
+  const auto call = lower_call(words, 3);
+  ASSERT_TRUE(call.ok());
+  EXPECT_TRUE(call->gathers && call->joins);
+  EXPECT_EQ(call->bytes, 16U);
+}
+
 // Where hosts have several ranks, or there are many, blocks are parts of a vector on the tree.
 TEST(NicCall, AnAllgatherOnTheTree) {
   NicShape shape;
