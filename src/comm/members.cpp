@@ -8,21 +8,6 @@
 
 namespace unisono::comm {
 
-const char* how_it_went(job::RankState state) {
-  switch (state) {
-    case job::RankState::dead:
-      return "its process ended without finalize";
-    case job::RankState::silent:
-      return "it does not answer: its process or its host has ended, hangs or is cut off";
-    case job::RankState::left:
-      return "it finalized, or left, before its part was done";
-    case job::RankState::absent:
-    case job::RankState::present:
-      break;
-  }
-  return "it is not there";
-}
-
 Members::Members(job::Job& job, std::vector<int> job_ranks, int rank)
     : job_(job), job_ranks_(std::move(job_ranks)), rank_(rank) {
   std::vector<int> labels;
@@ -96,7 +81,7 @@ std::string Members::describe_loss(int rank) const {
     how = job_.losses().reason(job_rank(rank));
     if (how.empty()) how = job_.network()->why_lost(job_rank(rank));
   }
-  if (how.empty()) how = how_it_went(state(rank));
+  if (how.empty()) how = job::how_it_went(state(rank));
   return fmt::format("{} is lost ({})", name(rank), job_.hosts().with_place(job_rank(rank), how));
 }
 

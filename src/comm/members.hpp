@@ -67,7 +67,4 @@ class Members {
   topology::HostMap hosts_;
 };
 
-// "it finalized, or left, ...": for error messages.
-const char* how_it_went(job::RankState state);
-
 }  // namespace unisono::comm

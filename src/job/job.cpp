@@ -200,7 +200,9 @@ void Job::leave() {
   if (network_ != nullptr) {
     watch_.look_at_multicast();
     // Ranks that did not answer in all that time are not waited for once more.
-    if (!network_->settle(limits.lost_ns, gone)) watch_.give_up_silent(limits.lost_ns);
+    // After a start that has failed, all leave, and some without a word.
+    const std::int64_t patience_ns = start_up_.has_failed() ? limits.suspect_ns : limits.lost_ns;
+    if (!network_->settle(patience_ns, gone)) watch_.give_up_silent(patience_ns);
     watch_.look_at_multicast();
   }
   ranks_.leave();

@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "job/loss/liveness.hpp"
+
 namespace unisono::job {
 
 Ranks::Ranks(const bootstrap::JobInfo& info) : own_(info.rank), hosts_(info) {
@@ -35,16 +37,46 @@ bool Ranks::has_living(int host) const {
 }
 
 std::string Ranks::absent() const {
-  std::vector<int> absent;
+  std::vector<std::string> absent;
   for (int r = 0; r < count(); ++r) {
-    if (state(r) == RankState::absent) absent.push_back(r);
+    if (state(r) != RankState::absent) continue;
+    const std::string note = note_of_stop(r);
+    absent.push_back(std::to_string(r) + (note.empty() ? "" : " (" + note + ")"));
   }
   return fmt::format("rank{} {}", absent.size() == 1 ? "" : "s", fmt::join(absent, ", "));
+}
+
+std::string Ranks::name_of_late(int rank) const {
+  const std::string note = note_of_stop(rank);
+  if (note.empty()) return hosts_.name_of(rank);
+  return fmt::format("rank {} ({})", rank, hosts_.with_place(rank, note));
+}
+
+// Empty if it is not, or is on another host.
+std::string Ranks::note_of_stop(int rank) const {
+  const pid_t process = processes_[static_cast<std::size_t>(rank)];
+  if (process == 0 || !process_is_stopped(process)) return {};
+  return fmt::format("its process {} is stopped", process);
 }
 
 base::Error Ranks::cannot_start_without(int rank, std::string_view how) const {
   return {base::Code::rank_lost, fmt::format("rank {}: rank {} is lost ({}): the job cannot start",
                                              own_, rank, hosts_.with_place(rank, how))};
+}
+
+const char* how_it_went(RankState state) {
+  switch (state) {
+    case RankState::dead:
+      return "its process ended without finalize";
+    case RankState::silent:
+      return "it does not answer: its process or its host has ended, hangs or is cut off";
+    case RankState::left:
+      return "it finalized, or left, before its part was done";
+    case RankState::absent:
+    case RankState::present:
+      break;
+  }
+  return "it is not there";
 }
 
 }  // namespace unisono::job

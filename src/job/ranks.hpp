@@ -57,8 +57,22 @@ class Ranks {
   std::string absent() const;
 
   base::Error cannot_start_without(int rank, std::string_view how) const;
+  // "rank 3 (host 10.0.0.2), rank 5 (its process is stopped)": those of `ranks` that have not done
+  // their part.
+  template <class Range, class HasDone>
+  std::string names_of_late(const Range& ranks, const HasDone& has_done) const {
+    std::string names;
+    for (const int rank : ranks) {
+      if (has_done(rank)) continue;
+      if (!names.empty()) names += ", ";
+      names += name_of_late(rank);
+    }
+    return names;
+  }
 
  private:
+  std::string name_of_late(int rank) const;
+  std::string note_of_stop(int rank) const;
   void set_own(RankState state) const {
     entries_[own_].state.store(static_cast<std::uint64_t>(state), std::memory_order_release);
   }
@@ -68,5 +82,8 @@ class Ranks {
   network::Hosts hosts_;
   RankHeader* entries_ = nullptr;
 };
+
+// "its process ended without finalize", ...: for messages.
+const char* how_it_went(RankState state);
 
 }  // namespace unisono::job

@@ -60,13 +60,16 @@ struct alignas(64) RankHeader {
 
 // Zero is its initial state.
 struct alignas(64) JobHeader {
-  std::atomic<std::uint32_t> events;      // see Events
-  std::atomic<std::uint32_t> first_dead;  // rank + 1; 0: none. The same for all reporting ranks
+  std::atomic<std::uint32_t> events;  // see Events
   // 0: not there yet
   std::atomic<std::int64_t> ranks_offset, doorbells_offset, bulk_offset, world_offset;
   std::atomic<std::uint64_t> least_sequence;  // with which a communicator begins in used memory
   std::atomic<std::uint64_t> multicast;       // between the hosts: a `CarrierVote` with its round
   std::atomic<std::uint64_t> updates;         // by a put from another host: there may be updates
+  // The rank that was lost first, as this host knows it: rank + 1, and its RankState from bit 32
+  // on; 0: none. At the start also written by a put from another host.
+  std::atomic<std::uint64_t> first_lost;
+  std::atomic<std::uint32_t> first_lost_told;  // 1: a rank of this host tells the other hosts
   // The machine file of rank 0 (start/agree_on_machine.cpp). Its bytes + 2, or 1 for the default
   // one; where it lies; and whether it is there. Two of them are written by puts.
   std::atomic<std::uint64_t> machine_size;

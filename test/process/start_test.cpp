@@ -9,67 +9,32 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include <memory>
 #include <vector>
 
-#include "bootstrap/bootstrap.hpp"
 #include "harness/outcome.hpp"
-#include "job/job.hpp"
+#include "harness/start_by_hand.hpp"
 #include "job/loss/liveness.hpp"
 #include "process/ranks.hpp"
-#include "transport/shm/shm.hpp"
 
 namespace unisono::harness::start_test {
 namespace {
 
-// The first steps of unisono_init.
-class StartByHand {
- public:
-  // After it, all ranks have been at the rendezvous, and this one has its place.
-  void meet() {
-    const base::Settings& settings = *base::process_settings();
-    auto job = bootstrap::describe_own_job(settings);
-    ASSERT_TRUE(job.ok()) << job.error().message;
-    auto info = bootstrap::join_job(*job, settings);
-    ASSERT_TRUE(info.ok()) << info.error().message;
-    info_ = std::move(*info);
-    auto memory = memory::JobMemory::map(std::move(info_.memory), info_.memory_bytes);
-    ASSERT_TRUE(memory.ok()) << memory.error().message;
-    memory_ = std::move(*memory);
-  }
+void kill_and_await_end(const StartByHand& start, int rank) {
+  const auto& members = start.info().members;
+  ASSERT_EQ(kill(members[static_cast<std::size_t>(rank)].pid, SIGKILL), 0);
+  job::Liveness liveness(members);
+  while (liveness.poll() != std::vector<int>{rank}) sched_yield();
+}
 
-  base::Status enter() {
-    auto job = job::Job::enter(info_, memory_, *base::process_settings(),
-                               std::make_unique<transport::SharedMemory>());
-    if (!job) return job.error();
-    job_ = std::move(*job);
-    return base::success();
-  }
-
-  void leave() { job_.reset(); }
-
-  void kill_and_await_end(int rank) const {
-    ASSERT_EQ(kill(info_.members[static_cast<std::size_t>(rank)].pid, SIGKILL), 0);
-    job::Liveness liveness(info_.members);
-    while (liveness.poll() != std::vector<int>{rank}) sched_yield();
-  }
-
-  // Looks into the job's memory, without being entered.
-  void await_presence_of(int rank) const {
-    const auto* header =
-        reinterpret_cast<job::JobHeader*>(memory_->at(memory::kSegmentAlignment / 2));
-    while (header->doorbells_offset.load(std::memory_order_acquire) == 0) sched_yield();
-    const auto* table =
-        reinterpret_cast<job::RankHeader*>(memory_->at(header->ranks_offset.load()));
-    constexpr auto present = static_cast<std::uint32_t>(job::RankState::present);
-    while (table[rank].state.load(std::memory_order_acquire) != present) sched_yield();
-  }
-
- private:
-  bootstrap::JobInfo info_;
-  std::shared_ptr<memory::JobMemory> memory_;
-  std::unique_ptr<job::Job> job_;
-};
+// Looks into the job's memory, without being entered.
+void await_presence_of(const StartByHand& start, int rank) {
+  const memory::JobMemory& memory = start.memory();
+  const auto* header = reinterpret_cast<job::JobHeader*>(memory.at(memory::kSegmentAlignment / 2));
+  while (header->doorbells_offset.load(std::memory_order_acquire) == 0) sched_yield();
+  const auto* table = reinterpret_cast<job::RankHeader*>(memory.at(header->ranks_offset.load()));
+  constexpr auto present = static_cast<std::uint32_t>(job::RankState::present);
+  while (table[rank].state.load(std::memory_order_acquire) != present) sched_yield();
+}
 
 ProcessJob::Options patient() {
   ProcessJob::Options options;
@@ -114,8 +79,8 @@ TEST(LostAtStart, WhileItWaitsForOthers) {
         if (self.rank != 1) return init_names_the_lost(2);
         StartByHand start;
         ASSERT_NO_FATAL_FAILURE(start.meet());
-        start.await_presence_of(2);
-        ASSERT_NO_FATAL_FAILURE(start.kill_and_await_end(2));
+        await_presence_of(start, 2);
+        ASSERT_NO_FATAL_FAILURE(kill_and_await_end(start, 2));
         const base::Status entered = start.enter();
         ASSERT_FALSE(entered.ok());
         EXPECT_EQ(entered.error().code, base::Code::rank_lost);
@@ -160,6 +125,34 @@ TEST(LostAtStart, TheLeaderLeaves) {
   for (const int rank : {1, 2}) EXPECT_TRUE(job.wait(rank).clean()) << job.wait(rank).text();
   job.signal(0, SIGKILL);
   EXPECT_EQ(job.wait(0).status, SIGKILL);
+}
+
+// The others wait for it until the deadline of the start, and say that its process is stopped.
+TEST(LostAtStart, AStoppedRankIsNotSaidToHaveEnded) {
+  for (const bool is_present : {false, true}) {
+    ProcessJob::Options options = patient();
+    options.environment["UNISONO_START_TIMEOUT"] = "2s";
+    ProcessJob job(
+        3,
+        [is_present](const ProcessRank& self) {
+          if (self.rank == 2) {
+            StartByHand start;
+            ASSERT_NO_FATAL_FAILURE(start.meet());
+            if (is_present) {
+              EXPECT_TRUE(start.enter().ok());
+            }
+            raise(SIGSTOP);
+            return;
+          }
+          unisono_comm_t world = nullptr;
+          EXPECT_TRUE(failed(unisono_init(&world), UNISONO_ERROR_TIMEOUT,
+                             {"UNISONO_START_TIMEOUT", "2 (its process ", " is stopped)"}));
+        },
+        options);
+    for (const int rank : {0, 1}) EXPECT_TRUE(job.wait(rank).clean()) << job.wait(rank).text();
+    job.signal(2, SIGKILL);
+    EXPECT_EQ(job.wait(2).status, SIGKILL);
+  }
 }
 
 }  // namespace

@@ -12,6 +12,12 @@ namespace {
 // `reports_loss` until the report is written; no rank's.
 constexpr std::uint64_t kWritesReport = UINT64_MAX;
 
+// JobHeader::first_lost
+constexpr unsigned kStateBit = 32;
+std::uint64_t loss_word(int rank, RankState how) {
+  return static_cast<std::uint64_t>(how) << kStateBit | static_cast<std::uint32_t>(rank + 1);
+}
+
 }  // namespace
 
 bool Losses::mark_gone(int rank, RankState how, const std::string& why) {
@@ -25,8 +31,8 @@ bool Losses::mark_gone(int rank, RankState how, const std::string& why) {
       pass_on_once(rank);
     }
   }
-  std::uint32_t none = 0;
-  header_.first_dead.compare_exchange_strong(none, static_cast<std::uint32_t>(rank + 1));
+  std::uint64_t none = 0;
+  header_.first_lost.compare_exchange_strong(none, loss_word(rank, how));
   return true;
 }
 
@@ -56,10 +62,21 @@ std::string Losses::reason(int rank) const {
   return reporter < 0 ? std::string() : std::string(ranks_.entry(reporter).report.text);
 }
 
-std::optional<int> Losses::first() const {
-  const std::uint32_t first = header_.first_dead.load(std::memory_order_acquire);
-  if (first == 0) return std::nullopt;
-  return static_cast<int>(first - 1);
+std::optional<Losses::Loss> Losses::first() const {
+  const std::uint64_t word = header_.first_lost.load(std::memory_order_acquire);
+  if (word == 0) return std::nullopt;
+  return Loss{static_cast<int>(static_cast<std::uint32_t>(word)) - 1,
+              static_cast<RankState>(word >> kStateBit)};
+}
+
+void Losses::tell_first() const {
+  std::uint32_t not_yet = 0;
+  if (network_ == nullptr || !header_.first_lost_told.compare_exchange_strong(not_yet, 1)) return;
+  for (const int first : ranks_.hosts().firsts_elsewhere()) {
+    network_->put({.target = first,
+                   .flag = reinterpret_cast<std::uint64_t*>(&header_.first_lost),
+                   .flag_value = header_.first_lost.load(std::memory_order_relaxed)});
+  }
 }
 
 void Losses::take_updates() {

@@ -17,6 +17,12 @@ namespace unisono::job {
 
 class Losses {
  public:
+  struct Loss {
+    int rank;
+    RankState how;
+    bool operator==(const Loss&) const = default;
+  };
+
   // `network`: null in a job of one host. All outlive it.
   Losses(const Ranks& ranks, JobHeader& header, Events& events, network::Network* network)
       : ranks_(ranks), header_(header), events_(events), network_(network) {}
@@ -27,7 +33,10 @@ class Losses {
   // Why that rank is lost, in the words of the rank that found it; empty: nobody has said.
   std::string reason(int rank) const;
   // The rank that was lost first.
-  std::optional<int> first() const;
+  std::optional<Loss> first() const;
+  // Tells the other hosts of it once, whether or not their tables are there; for the start. The
+  // caller settles the network.
+  void tell_first() const;
   // If the rank is gone, reports it once more to the neighbours of this host, and to the rank.
   void pass_on(int rank);
   // Drops the packets that are kept for a rank of another host that is gone.

@@ -9,6 +9,7 @@
 #include <future>
 #include <limits>
 #include <memory>
+#include <ranges>
 #include <span>
 #include <string>
 #include <utility>
@@ -100,7 +101,12 @@ base::Status exchange_votes(StartUp& start, std::span<BulkEntry> entries, Vote o
     }
     return true;
   };
-  return start.await(all_voted, [] { return "not every rank has tried to open remote memory"; });
+  return start.await(all_voted, [&] {
+    return "these have not tried to open remote memory: " +
+           ranks.names_of_late(std::views::iota(0, ranks.count()), [&](int r) {
+             return vote_of(entries[static_cast<std::size_t>(r)]) != Vote::unknown;
+           });
+  });
 }
 
 // A machine file that does not say it leaves the choice to the default one.

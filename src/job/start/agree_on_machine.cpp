@@ -91,7 +91,12 @@ class MachineExchange {
       }
       return true;
     };
-    return start_.await(all_have, [] { return "not every host has room for the machine file"; });
+    return start_.await(all_have, [this] {
+      return "the hosts of these have made no room for the machine file: " +
+             ranks_.names_of_late(ranks_.hosts().firsts(), [this](int first) {
+               return first == kSharer || ranks_.entry(first).has_machine_room.load() != 0;
+             });
+    });
   }
 
   base::Status await(const std::atomic<std::uint64_t>& word) {

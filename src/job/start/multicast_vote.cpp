@@ -98,7 +98,12 @@ base::Status MulticastVote::collect_votes(StartUp& start) {
     if (decision == CarrierVote::no && has_other) decision = CarrierVote::again;
     return true;
   };
-  UNISONO_TRY(start.await(all_voted, [] { return "not every host has tried multicast"; }));
+  UNISONO_TRY(start.await(all_voted, [this] {
+    return "the hosts of these have not tried multicast: " +
+           ranks_.names_of_late(ranks_.hosts().firsts(), [this](int first) {
+             return vote_of(first) != CarrierVote::unknown;
+           });
+  }));
   header_.multicast.store(word(decision, round_), std::memory_order_release);
   for (const int first : ranks_.hosts().firsts()) {
     if (first == ranks_.own()) continue;

@@ -45,8 +45,10 @@ base::Result<std::vector<nic::Capabilities>> exchange_nic_capabilities(
     if (ranks.is_first_here()) start.network()->awaits(*late);
     return false;
   };
-  UNISONO_TRY(
-      start.await(all_have, [] { return "not every host has said whether it has a NIC path"; }));
+  UNISONO_TRY(start.await(all_have, [&] {
+    return "the hosts of these have not said whether they have a NIC path: " +
+           ranks.names_of_late(firsts, has_advertised);
+  }));
   for (const int first : firsts) by_host.push_back(ranks.entry(first).nic_capabilities);
   return by_host;
 }

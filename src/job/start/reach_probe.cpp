@@ -47,9 +47,15 @@ base::Status ReachProbe::decide(StartUp& start, transport::Transport& transport)
     }
     return n;
   };
-  UNISONO_TRY(start.await(
-      [&] { return count(Reach::all) + count(Reach::not_all) == here; },
-      [] { return "not all ranks have tried whether they can read each other's memory"; }));
+  UNISONO_TRY(
+      start.await([&] { return count(Reach::all) + count(Reach::not_all) == here; },
+                  [this] {
+                    return "these have not tried whether they can read the others' memory: " +
+                           ranks_.names_of_late(ranks_.hosts().here(), [this](int r) {
+                             return ranks_.entry(r).reach.load(std::memory_order_acquire) !=
+                                    static_cast<std::uint32_t>(Reach::unknown);
+                           });
+                  }));
   if (count(Reach::all) == here) {
     transport.allow_pulls(ranks_.processes());
   } else if (wish == base::Toggle::on) {

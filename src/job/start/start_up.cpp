@@ -34,9 +34,8 @@ constexpr int kCollector = 0;
 
 }  // namespace
 
-StartUp::StartUp(const Ranks& ranks, JobHeader& header, const Losses& losses,
-                 network::Network* network, const base::Settings& settings,
-                 std::function<void()> work)
+StartUp::StartUp(const Ranks& ranks, JobHeader& header, Losses& losses, network::Network* network,
+                 const base::Settings& settings, std::function<void()> work)
     : ranks_(ranks),
       header_(header),
       losses_(losses),
@@ -70,14 +69,17 @@ base::Status StartUp::await(const std::function<bool()>& condition,
 
 std::optional<Error> StartUp::cannot_wait(const std::function<std::string()>& missing) const {
   if (const auto failure = reported_failure()) return failure;
-  if (const auto dead = losses_.first()) {
-    return ranks_.cannot_start_without(*dead, "its process ended without finalize");
-  }
+  if (const auto loss = losses_.first()) return lost(*loss);
   if (base::now_ns() <= deadline_ns_) return std::nullopt;
   const std::int64_t limit = settings_.time_ns(base::Setting::start_timeout);
   return Error{Code::timeout,
                fmt::format("rank {}: the job did not start within {} (UNISONO_START_TIMEOUT): {}",
                            ranks_.own(), base::format_time_ns(limit), missing())};
+}
+
+Error StartUp::lost(const Losses::Loss& loss) const {
+  const std::string reason = losses_.reason(loss.rank);
+  return ranks_.cannot_start_without(loss.rank, reason.empty() ? how_it_went(loss.how) : reason);
 }
 
 base::Status StartUp::await_ranks() {
@@ -115,10 +117,14 @@ base::Result<std::int64_t> StartUp::await_world() {
 // The first failure is reported to all. A rank that fails because of it, or after it, reports
 // nothing; if it has a reason of its own, it returns that.
 Error StartUp::fail(const Error& why) {
+  has_failed_ = true;
   const bool is_own = why.code != Code::rank_lost && why.code != Code::timeout;
   if (const auto known = reported_failure()) return is_own ? why : *known;
-  // All see these for themselves.
-  if (losses_.first() || why.code == Code::timeout) return why;
+  if (losses_.first()) {
+    tell_loss();
+    return why;
+  }
+  if (why.code == Code::timeout) return why;  // all see it for themselves
   if (!report_failure(header_.start_failure,
                       {.index = static_cast<std::uint64_t>(ranks_.own()), .error = why})) {
     return why;
@@ -139,6 +145,15 @@ base::Status StartUp::tell_errors_of(const std::function<base::Status()>& part) 
   }
 }
 
+// Only the lost rank's own host sees its end, and only some ranks wait for the rank.
+void StartUp::tell_loss() {
+  if (network_ == nullptr) return;
+  // Another host may have told of it. Puts to the lost rank need not arrive.
+  if (const auto loss = losses_.first()) losses_.mark_gone(loss->rank, loss->how);
+  losses_.tell_first();
+  settle();
+}
+
 void StartUp::send_failure(const Error& why) {
   const FailureNotice::Text text = notice_text({.error = why});
   // Their memory belongs to their whole host.
@@ -153,6 +168,10 @@ void StartUp::send_failure(const Error& why) {
                    .flag = reinterpret_cast<std::uint64_t*>(&header_.start_failed_elsewhere),
                    .flag_value = failure_word(ranks_.own(), why.code)});
   }
+  settle();
+}
+
+void StartUp::settle() {
   network_->settle(settings_.time_ns(base::Setting::detect_timeout),
                    [this](int rank) -> std::optional<reliable::Departure> {
                      if (!ranks_.has_tables()) return std::nullopt;
@@ -184,11 +203,15 @@ base::Status StartUp::confirm() {
       return ranks_.entry(r).started.load(std::memory_order_acquire) != 0;
     });
   };
-  const auto missing = [] { return "not all ranks have what they need"; };
-  if (network_ == nullptr) return await(all_here, missing);
+  const auto late_here = [this] {
+    return "these are not ready: " + ranks_.names_of_late(ranks_.hosts().here(), [this](int r) {
+      return ranks_.entry(r).started.load(std::memory_order_acquire) != 0;
+    });
+  };
+  if (network_ == nullptr) return await(all_here, late_here);
   const bool reports = ranks_.is_first_here() && ranks_.own() != kCollector;
   if (ranks_.is_first_here()) {
-    UNISONO_TRY(await(all_here, missing));
+    UNISONO_TRY(await(all_here, late_here));
     if (reports) confirm_host();
   }
   if (ranks_.own() == kCollector) UNISONO_TRY(confirm_for_all());
@@ -196,7 +219,8 @@ base::Status StartUp::confirm() {
     if (reports) network_->awaits(kCollector);
     return header_.all_started.load(std::memory_order_acquire) != 0;
   };
-  return await(all_started, missing);
+  return await(all_started,
+               [] { return fmt::format("rank {} has not confirmed the start", kCollector); });
 }
 
 void StartUp::confirm_host() {
@@ -214,7 +238,12 @@ base::Status StartUp::confirm_for_all() {
     }
     return true;
   };
-  UNISONO_TRY(await(all_hosts, [] { return "not all hosts have what they need"; }));
+  UNISONO_TRY(await(all_hosts, [this] {
+    return "the hosts of these are not ready: " +
+           ranks_.names_of_late(ranks_.hosts().firsts(), [this](int first) {
+             return first == kCollector || ranks_.entry(first).host_started.load() != 0;
+           });
+  }));
   header_.all_started.store(1, std::memory_order_release);
   for (const int first : ranks_.hosts().firsts()) {
     if (first == kCollector) continue;

@@ -20,7 +20,7 @@ class StartUp {
  public:
   // Begins the time of the start. `work`: what a waiting rank does in each turn. `network`: null in
   // a job of one host. All outlive it.
-  StartUp(const Ranks& ranks, JobHeader& header, const Losses& losses, network::Network* network,
+  StartUp(const Ranks& ranks, JobHeader& header, Losses& losses, network::Network* network,
           const base::Settings& settings, std::function<void()> work);
 
   const Ranks& ranks() const { return ranks_; }
@@ -43,6 +43,7 @@ class StartUp {
   base::Status confirm();
   // Tells the others that this rank cannot start; the error for its caller.
   base::Error fail(const base::Error& why);
+  bool has_failed() const { return has_failed_; }
   // Does a part of the start. The others hear of an error that it returns, and of an exception,
   // which becomes an error.
   base::Status tell_errors_of(const std::function<base::Status()>& part);
@@ -50,17 +51,21 @@ class StartUp {
  private:
   std::optional<base::Error> reported_failure() const;
   std::optional<base::Error> cannot_wait(const std::function<std::string()>& missing) const;
+  base::Error lost(const Losses::Loss& loss) const;
+  void tell_loss();
   void send_failure(const base::Error& why);
+  void settle();
   void confirm_host();
   base::Status confirm_for_all();
 
   const Ranks& ranks_;
   JobHeader& header_;
-  const Losses& losses_;
+  Losses& losses_;
   network::Network* const network_;
   const base::Settings& settings_;
   const std::function<void()> work_;
   const std::int64_t deadline_ns_;
+  bool has_failed_ = false;
 };
 
 }  // namespace unisono::job

@@ -40,8 +40,8 @@ TEST(Losses, EachRankIsLostOnceAndTheFirstIsKept) {
   EXPECT_TRUE(other.losses.mark_gone(1, RankState::silent));
   EXPECT_FALSE(own.losses.mark_gone(2, RankState::silent)) << "known";
   EXPECT_EQ(other.ranks.state(2), RankState::dead);
-  EXPECT_EQ(own.losses.first(), 2);
-  EXPECT_EQ(other.losses.first(), 2);
+  EXPECT_EQ(own.losses.first(), (Losses::Loss{2, RankState::dead}));
+  EXPECT_EQ(other.losses.first(), (Losses::Loss{2, RankState::dead}));
   EXPECT_TRUE(own.ranks.is_lost(1));
 }
 
@@ -97,7 +97,7 @@ TEST(Losses, BeforeThereAreTablesALossIsKept) {
   Losses losses(ranks, tables.header(), events, nullptr);
   EXPECT_FALSE(ranks.has_tables());
   EXPECT_TRUE(losses.mark_gone(1, RankState::dead));
-  EXPECT_EQ(losses.first(), 1);
+  EXPECT_EQ(losses.first(), (Losses::Loss{1, RankState::dead}));
 }
 
 TEST(Events, AreSeenByAllRanksOfTheHost) {
