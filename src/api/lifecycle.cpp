@@ -25,6 +25,7 @@
 #include "nic/service/probe.hpp"
 #include "plan/call.hpp"
 #include "profile/profile.hpp"
+#include "select/override.hpp"
 #include "transport/ip/network_settings.hpp"
 #include "transport/table.hpp"
 
@@ -78,14 +79,40 @@ nic::Capabilities find_nic(const base::Settings& settings, int rank) {
   return {};
 }
 
+// Settings of type text are read where they are used. A rank with an invalid one finds it here,
+// while the rendezvous can still tell the others.
+Result<base::Settings> checked(const Result<base::Settings>& settings) {
+  if (!settings) return settings;
+  UNISONO_TRY(select::overrides_of(*settings));
+  UNISONO_TRY(transport::network_settings(*settings));
+  return settings;
+}
+
+// One rank of a host warns of unknown settings, and none if rank 0 does it with the same words.
+bool warns_for_its_host(const bootstrap::JobInfo& info) {
+  return !info.repeats_warnings && info.hosts.ranks() > 0 && info.hosts.place(info.rank) == 0;
+}
+
+Result<bootstrap::JobInfo> join_and_warn(bootstrap::JobDescription job,
+                                         const base::Settings& settings) {
+  if (job.rank == 0) base::log_warnings(settings);
+  Result<bootstrap::JobInfo> info = bootstrap::join_job(std::move(job), settings);
+  // If it has failed, an unknown setting may be the cause.
+  if (!info || warns_for_its_host(*info)) base::log_warnings(settings);
+  return info;
+}
+
 Result<unisono_comm_t> init_process() {
   const auto& settings = base::process_settings();
-  if (!settings) return settings.error();
+  if (const auto usable = checked(settings); !usable) {
+    bootstrap::tell_failure(usable.error());
+    return usable.error();
+  }
   UNISONO_ASSIGN(bootstrap::JobDescription job, bootstrap::describe_own_job(*settings));
   job.memory_layout = comm::memory_layout(*settings);
   std::optional<nic::Capabilities> nic;
   if (bootstrap::may_span_hosts(job)) nic = find_nic(*settings, job.rank);
-  UNISONO_ASSIGN(bootstrap::JobInfo info, bootstrap::join_job(std::move(job), *settings));
+  UNISONO_ASSIGN(bootstrap::JobInfo info, join_and_warn(std::move(job), *settings));
   const std::uint64_t bytes = info.memory_bytes;
   UNISONO_ASSIGN(auto memory, memory::JobMemory::map(std::move(info.memory), bytes));
   return enter(std::move(info), std::move(memory), *settings, nic);
@@ -94,6 +121,7 @@ Result<unisono_comm_t> init_process() {
 Result<unisono_threads_t> make_threads(int ranks) {
   const auto& settings = base::process_settings();
   if (!settings) return settings.error();
+  base::log_warnings(*settings);
   const auto bytes = static_cast<std::uint64_t>(settings->bytes(base::Setting::shared_limit));
   UNISONO_ASSIGN(auto file, memory::create_memory(bytes));
   auto threads = std::make_unique<ThreadJob>();
@@ -242,9 +270,13 @@ Result<unisono_comm_t> init_with(bootstrap::ExchangeRounds& rounds,
   base::set_log_rank(rounds.rank());
   auto rank = std::make_unique<Rank>();
   const Result<base::Settings> settings =
-      options.ok() ? settings_with(*options) : Result<base::Settings>(options.error());
+      options.ok() ? checked(settings_with(*options)) : Result<base::Settings>(options.error());
   Result<Joined> joined = join_over(rounds, settings);
   UNISONO_TRY(rounds.agree(joined.ok() ? base::success() : base::Status(joined.error())));
+  // Only in a front end's first job: most others have some of the same ranks.
+  static std::atomic<bool> is_first_job{true};
+  const bool warns = rounds.rank() == 0 || warns_for_its_host(joined->info);
+  if (is_first_job.exchange(false) && warns) base::log_warnings(*settings);
   rank->settings = *settings;
   name_profile(*settings);
   Result<unisono_comm_t> world = enter(std::move(joined->info), std::move(joined->memory),

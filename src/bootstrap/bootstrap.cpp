@@ -9,6 +9,7 @@
 #include "bootstrap/join.hpp"
 #include "bootstrap/kvs/choose_rendezvous_address.hpp"
 #include "bootstrap/kvs/key_exchange.hpp"
+#include "transport/ip/network_settings.hpp"
 
 namespace unisono::bootstrap {
 namespace {
@@ -26,6 +27,25 @@ base::Result<base::Descriptor> choose_address(JobDescription& job, const base::S
   job.address = std::move(chosen.address);
   job.key = std::move(chosen.key);
   return std::move(chosen.listener);
+}
+
+// Those that a rank needs to reach the rendezvous, as far as they are valid.
+base::Settings settings_for_rendezvous(const base::Environment& environment) {
+  using base::Setting;
+  base::Environment valid;
+  base::Settings settings;
+  for (const Setting setting : {Setting::rank, Setting::size, Setting::rendezvous, Setting::job_key,
+                                Setting::start_timeout, Setting::networks, Setting::log}) {
+    const auto found = environment.find(base::setting_row(setting).name);
+    if (found == environment.end()) continue;
+    base::Environment with = valid;
+    with.insert(*found);
+    const base::Result<base::Settings> read = base::Settings::from(with);
+    if (!read.ok() || !transport::network_settings(*read).ok()) continue;
+    valid = std::move(with);
+    settings = *read;
+  }
+  return settings;
 }
 
 }  // namespace
@@ -49,6 +69,17 @@ base::Result<JobInfo> join_job(JobDescription job, const base::Settings& setting
   base::Result<JobInfo> info = join(job, settings, std::move(listener));
   wipe(job.key);
   return info;
+}
+
+void tell_failure(const base::Error& error) {
+  const base::Environment environment = base::process_environment();
+  const base::Settings settings = settings_for_rendezvous(environment);
+  base::Result<JobDescription> job = describe_job(environment, settings, process_facts());
+  if (!job.ok() || job->ranks < 2) return;
+  base::set_log_rank(job->rank);
+  job->failure = error;
+  // It is refused, with the error that this rank knows.
+  static_cast<void>(join_job(std::move(*job), settings));
 }
 
 }  // namespace unisono::bootstrap

@@ -18,4 +18,10 @@ base::Result<JobDescription> describe_own_job(const base::Settings& settings);
 // Errors: those of launchers/stores.hpp, choose_rendezvous_address.hpp and join.hpp.
 base::Result<JobInfo> join_job(JobDescription job, const base::Settings& settings);
 
+// Tells the other ranks of this process's job that it cannot start, so that none waits for it.
+// Returns when they can know it, or after UNISONO_START_TIMEOUT. Settings with invalid values do
+// not count meanwhile. Does nothing if the environment does not say which rank of which job this
+// is.
+void tell_failure(const base::Error& error);
+
 }  // namespace unisono::bootstrap

@@ -34,6 +34,10 @@ struct JobInfo {
   int ranks = 1;
   topology::HostMap hosts;  // empty: one host
   std::string job;          // name for people and logs; unique per job on this machine
+  // "UNISONO_LEARN: rank 1 has on, the others have off": settings that differ though they should be
+  // alike; empty: none.
+  std::string differing_settings{};
+  bool repeats_warnings = true;  // rank 0 warns of the same unknown settings
   base::Descriptor memory;  // this host's memory file: a sparse memfd, sealed against shrinking
   std::uint64_t memory_bytes = 0;     // its length, the same on all hosts
   std::vector<RankLocation> members;  // by rank

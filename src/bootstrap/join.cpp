@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/log.hpp"
+#include "bootstrap/rendezvous/alike_settings.hpp"
 #include "bootstrap/rendezvous/rendezvous_client.hpp"
 #include "bootstrap/rendezvous/welcome.hpp"
 #include "bootstrap/socket.hpp"
@@ -25,6 +26,13 @@ using base::Result;
 using base::Setting;
 using base::Status;
 using transport::JobDatagrams;
+
+// 0: there are none.
+std::uint64_t hash_of_warnings(const base::Settings& settings) {
+  std::string all;
+  for (const std::string& warning : settings.warnings()) all += warning + '\n';
+  return all.empty() ? 0 : wire::hash(wire::Key{}, all);
+}
 
 // One rank's way from a job's description to its JobInfo.
 class Joining {
@@ -87,6 +95,9 @@ JoinRequest Joining::join_request() const {
   request.timeout_ns = timeout_ns_;
   request.memory_bytes = memory_bytes_;
   request.memory_layout = job_.memory_layout;
+  request.settings = settings_text(settings_);
+  request.warnings = hash_of_warnings(settings_);
+  request.failure = job_.failure;
   if (datagrams_ != nullptr) {
     request.endpoint = datagrams_->endpoint();
     request.max_payload = static_cast<std::uint32_t>(datagrams_->limits().max_payload);
@@ -116,7 +127,7 @@ Result<JobInfo> Joining::with_others() {
     return Error{resolved.error().code,
                  fmt::format("rank {} of {}: {}", job_.rank, job_.ranks, resolved.error().message)};
   }
-  if (job_.address.kind == Address::Kind::tcp && job_.ranks > 1) {
+  if (job_.address.kind == Address::Kind::tcp && job_.ranks > 1 && job_.failure.code == Code::ok) {
     Result<std::unique_ptr<JobDatagrams>> opened = open_datagrams();
     // Not yet an error: no datagrams are needed if all ranks turn out to be on one host.
     if (opened.ok()) {
@@ -136,6 +147,8 @@ Result<JobInfo> Joining::job_info_of(Joined joined) {
   info.rank = job_.rank;
   info.ranks = job_.ranks;
   info.job = welcome.job;
+  info.differing_settings = welcome.differing_settings;
+  info.repeats_warnings = welcome.warnings == hash_of_warnings(settings_);
   info.memory_bytes = welcome.memory_bytes;
   info.key = packet_key(wire::key_of(job_.key), welcome.job_id);
   info.memory = std::move(joined.memory);

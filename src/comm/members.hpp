@@ -55,6 +55,8 @@ class Members {
   std::string locate(int rank) const;
   // "rank 3 is lost (host 10.0.0.2; its process ended without finalize)".
   std::string describe_loss(int rank) const;
+  // Settings that differ between the ranks of the job, though they should be alike; empty: none.
+  const std::string& differing_settings() const { return job_.differing_settings; }
   // The member whose loss explains that `rank` has left: another one that is dead, or `rank`
   // itself.
   int cause_of_loss(int rank) const;

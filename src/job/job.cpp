@@ -42,7 +42,8 @@ base::Result<std::unique_ptr<Job>> Job::enter(const bootstrap::JobInfo& info,
 Job::Job(const bootstrap::JobInfo& info, std::shared_ptr<memory::JobMemory> memory,
          const base::Settings& settings, std::unique_ptr<transport::Transport> transport,
          std::unique_ptr<network::Network> network)
-    : settings_(settings),
+    : differing_settings(info.differing_settings),
+      settings_(settings),
       key_(info.key),
       memory_(std::move(memory)),
       transport_(std::move(transport)),
@@ -72,11 +73,12 @@ Job::~Job() {
 
 base::Status Job::meet_all(const bootstrap::JobInfo& info,
                            const std::optional<nic::Capabilities>& nic) {
-  // Before any step that waits for others, so that each rank reports its own errors.
   UNISONO_ASSIGN(overrides_, select::overrides_of(settings_));
-  UNISONO_ASSIGN(const std::string own_machine, machine_to_share(start_up_));
+  // Other hosts get the text of an error by the tables, so they come first. Rank 0 makes its own,
+  // and reads its file before it waits for others.
   UNISONO_TRY(set_up_tables());
   make_doorbells();
+  UNISONO_ASSIGN(const std::string own_machine, machine_to_share(start_up_));
   cores_.publish(ranks_);
   ReachProbe reach(ranks_);
   ranks_.enter();
@@ -134,6 +136,11 @@ void Job::make_doorbells() {
 }
 
 void Job::log_start(const std::string& name) const {
+  if (!differing_settings.empty()) {
+    base::log(base::LogLevel::warn, "job",
+              "settings differ that all ranks should set alike; collectives may fail: {}",
+              differing_settings);
+  }
   const bool alone = network_ == nullptr;
   base::log(base::LogLevel::info, "job",
             "unisono {}: job {}: {} ranks{}, {}, transport {}{}{}{}{}{}", UNISONO_VERSION, name,

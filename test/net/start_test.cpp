@@ -2,14 +2,18 @@
 // A rank of a job of several hosts that is lost after the rendezvous and before the job has begun:
 // unisono_init of all others names it and says how it was lost. The deadline of the start lies
 // behind this test's own guard, so none of them waits for it.
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
 
+#include <array>
+#include <sstream>
 #include <string>
 #include <vector>
 
+#include "base/descriptor.hpp"
 #include "harness/start_by_hand.hpp"
 #include "net/host_ranks.hpp"
 
@@ -54,8 +58,9 @@ void expect_all_to_name(const TestHosts& hosts, const LossAtStart& loss) {
       if (rank == loss.victim) return be_lost(loss);
       unisono_comm_t world = nullptr;
       EXPECT_TRUE(failed(unisono_init(&world), UNISONO_ERROR_RANK_LOST,
-                         {"unisono_init", "rank " + std::to_string(loss.victim) + " is lost (" +
-                                              place_of(loss.victim) + "; " + loss.how,
+                         {"unisono_init",
+                          "rank " + std::to_string(loss.victim) + " is lost (" +
+                              place_of(loss.victim) + "; " + loss.how,
                           "the job cannot start"}));
     }));
   }
@@ -74,8 +79,8 @@ TEST_F(HostsStart, ARankThatIsKilledBeforeItIsPresentIsNamedOnAllHosts) {
 
 TEST_F(HostsStart, ARankThatIsKilledBeforeAllConfirmIsNamedOnAllHosts) {
   for (const int victim : {4, 1, 3, 0}) {
-    expect_all_to_name(
-        hosts_, {.victim = victim, .moment = Moment::before_all_confirm, .how = kEnded});
+    expect_all_to_name(hosts_,
+                       {.victim = victim, .moment = Moment::before_all_confirm, .how = kEnded});
   }
 }
 
@@ -94,6 +99,89 @@ TEST_F(HostsStart, AHostThatDoesNotAnswerIsNotSaidToHaveEnded) {
                                   .silence = kDetectTimeout});
     }
   }
+}
+
+// Every rank's init fails, and says which rank has what.
+void expect_all_to_hear(const TestHosts& hosts, int victim, const char* name, const char* value) {
+  SCOPED_TRACE(name);
+  std::vector<HostProcess> processes;
+  for (int rank = 0; rank < kRanks; ++rank) {
+    processes.push_back(hosts.start(host_of(rank), [=](const Line&) {
+      set_environment(rank);
+      setenv("UNISONO_START_TIMEOUT", "1h", 1);
+      setenv("UNISONO_DETECT_TIMEOUT_HOSTS", "1h", 1);
+      if (rank == victim) setenv(name, value, 1);
+      unisono_comm_t world = nullptr;
+      std::vector<std::string> parts = {"unisono_init", value};
+      if (rank != victim) parts.push_back("rank " + std::to_string(victim) + " (");
+      const int error = unisono_init(&world);
+      EXPECT_NE(error, UNISONO_ERROR_TIMEOUT);
+      EXPECT_TRUE(failed_with_any(
+          error, {UNISONO_ERROR_ARGUMENT, UNISONO_ERROR_SYSTEM, UNISONO_ERROR_STATE}, parts));
+    }));
+  }
+  expect_all_clean(processes);
+}
+
+TEST_F(HostsStart, AnInvalidSettingOfOneRankIsToldToAllHosts) {
+  for (const int victim : {0, 1, 4}) {
+    expect_all_to_hear(hosts_, victim, "UNISONO_BUFFERS", "junk");
+    expect_all_to_hear(hosts_, victim, "UNISONO_ALGORITHM", "nonsense");
+  }
+}
+
+// Rank 0 finds it when all are present.
+TEST_F(HostsStart, AMachineFileThatIsMissingIsToldToAllHosts) {
+  expect_all_to_hear(hosts_, 0, "UNISONO_MACHINE", "/there/is/no/such/file");
+}
+
+// The lines of all ranks' stderr about settings that do not exist. `names`: a rank's, or nullptr.
+std::vector<std::string> warnings_of(const TestHosts& hosts,
+                                     const std::vector<const char*>& names) {
+  std::array<int, 2> log{};
+  EXPECT_EQ(pipe2(log.data(), O_CLOEXEC), 0);
+  const base::Descriptor reading(log[0]);
+  base::Descriptor writing(log[1]);
+  std::vector<HostProcess> processes;
+  for (int rank = 0; rank < kRanks; ++rank) {
+    const char* const name = names[static_cast<std::size_t>(rank)];
+    processes.push_back(hosts.start(host_of(rank), [rank, name, &writing](const Line&) {
+      dup2(writing.get(), STDERR_FILENO);
+      set_environment(rank);
+      if (name != nullptr) setenv(name, "1", 1);
+      unisono_comm_t world = nullptr;
+      ASSERT_TRUE(succeeded(unisono_init(&world)));
+      EXPECT_TRUE(succeeded(unisono_finalize(world)));
+    }));
+  }
+  writing.reset();
+  expect_all_clean(processes);
+  std::string text;
+  std::array<char, 4096> part{};
+  for (ssize_t count; (count = read(reading.get(), part.data(), part.size())) > 0;) {
+    text.append(part.data(), static_cast<std::size_t>(count));
+  }
+  std::vector<std::string> lines;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) {
+    if (line.find("unknown setting") != std::string::npos) lines.push_back(line);
+  }
+  return lines;
+}
+
+TEST_F(HostsStart, OneRankOfEachHostWarnsOfAnUnknownSetting) {
+  const auto lines =
+      warnings_of(hosts_, {nullptr, "UNISONO_ENGIN", nullptr, nullptr, "UNISONO_ENGIN"});
+  ASSERT_EQ(lines.size(), 1U);
+  EXPECT_NE(lines[0].find(":1 [settings] unknown setting UNISONO_ENGIN "), std::string::npos)
+      << lines[0];
+}
+
+TEST_F(HostsStart, OnlyRankZeroWarnsWhereAllHaveTheSameUnknownSetting) {
+  const auto lines = warnings_of(hosts_, std::vector<const char*>(kRanks, "UNISONO_ENGIN"));
+  ASSERT_EQ(lines.size(), 1U);
+  EXPECT_NE(lines[0].find(" [settings] unknown setting UNISONO_ENGIN "), std::string::npos)
+      << lines[0];
 }
 
 }  // namespace

@@ -96,7 +96,10 @@ TEST(Override, RanksThatDisagreeGetAMismatch) {
         std::vector<double> output(300);
         EXPECT_TRUE(failed(unisono_allreduce(input.data(), output.data(), 300, UNISONO_FLOAT64,
                                              UNISONO_SUM, world),
-                           UNISONO_ERROR_MISMATCH, {"rank 1", "another algorithm", "UNISONO_"}));
+                           UNISONO_ERROR_MISMATCH,
+                           {"rank 1", "another algorithm",
+                            "UNISONO_ALGORITHM: rank 1 has allreduce:ring, all others have "
+                            "allreduce:reduce-scatter-allgather"}));
         EXPECT_TRUE(succeeded(unisono_finalize(world)));
       },
       options);

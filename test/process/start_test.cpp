@@ -7,8 +7,11 @@
 #include <fmt/format.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <unistd.h>
 
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "harness/outcome.hpp"
@@ -152,6 +155,30 @@ TEST(LostAtStart, AStoppedRankIsNotSaidToHaveEnded) {
     for (const int rank : {0, 1}) EXPECT_TRUE(job.wait(rank).clean()) << job.wait(rank).text();
     job.signal(2, SIGKILL);
     EXPECT_EQ(job.wait(2).status, SIGKILL);
+  }
+}
+
+// All others hear of it at the rendezvous, long before the deadline.
+TEST(RefusedAtStart, AnInvalidSettingOfOneRankIsToldToAll) {
+  const std::vector<std::pair<const char*, const char*>> invalid = {
+      {"UNISONO_BUFFERS", "junk"},
+      {"UNISONO_ALGORITHM", "nonsense"},
+      {"UNISONO_NETWORKS", "10.0.0.0/99"}};
+  for (const auto& [name, value] : invalid) {
+    for (const int victim : {0, 2}) {
+      SCOPED_TRACE(victim);
+      ProcessJob job(
+          3,
+          [&](const ProcessRank& self) {
+            if (self.rank == victim) setenv(name, value, 1);
+            unisono_comm_t world = nullptr;
+            std::vector<std::string> parts = {"unisono_init", name, value};
+            if (self.rank != victim) parts.push_back(fmt::format("rank {} (pid ", victim));
+            EXPECT_TRUE(failed(unisono_init(&world), UNISONO_ERROR_ARGUMENT, parts));
+          },
+          patient());
+      job.expect_all_clean();
+    }
   }
 }
 

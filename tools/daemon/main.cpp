@@ -231,6 +231,7 @@ int main(int argc, char** argv) {
     return daemon::kExitUsage;
   }
   const auto& settings = base::process_settings();  // sets the log level
+  if (settings.ok()) base::log_warnings(*settings);
   const base::Status served =
       settings.ok() ? daemon::serve(options) : base::Status(settings.error());
   if (served.ok()) return 0;

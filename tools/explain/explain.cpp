@@ -373,6 +373,7 @@ int explain_call(const ExplainOptions& options) {
     fmt::print(stderr, "unisono explain: {}\n", settings.error().message);
     return kExitFailure;
   }
+  base::log_warnings(*settings);
   const auto priced = find_priced_machine(options, *settings);
   if (!priced) {
     fmt::print(stderr, "unisono explain: {}\n", priced.error().message);

@@ -212,6 +212,7 @@ int info(const InfoOptions& options) {
       fmt::print(stderr, "unisono info: {}\n", settings.error().message);
       return kExitFailure;
     }
+    base::log_warnings(*settings);
     if (const auto overrides = select::overrides_of(*settings); !overrides) {
       fmt::print(stderr, "unisono info: {}\n", overrides.error().message);
       return kExitFailure;
@@ -223,6 +224,7 @@ int info(const InfoOptions& options) {
     out = markdown ? transports_markdown() : transports_text();
   } else if (!options.network.empty() && !markdown) {
     const auto& settings = base::process_settings();
+    if (settings.ok()) base::log_warnings(*settings);
     const auto text = settings.ok() ? network_text(options.network, *settings) : settings.error();
     if (!text.ok()) {
       fmt::print(stderr, "unisono info: {}\n", text.error().message);

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <optional>
 
 #include "base/check.hpp"
@@ -164,18 +165,18 @@ std::string_view Settings::as_written(Setting id) const {
 const Result<Settings>& process_settings() {
   static const Result<Settings> settings = [] {
     Result<Settings> read = Settings::from(process_environment());
-    if (read.ok()) {
-      set_log_level(read->log_level());
-      // All ranks of a job have the same environment as a rule; one warning is enough.
-      const bool quiet = read->is_set(Setting::rank) && read->integer(Setting::rank) != 0;
-      if (quiet) return read;
-      for (const std::string& warning : read->warnings()) {
-        log(LogLevel::warn, "settings", "{}", warning);
-      }
-    }
+    if (read.ok()) set_log_level(read->log_level());
     return read;
   }();
   return settings;
+}
+
+void log_warnings(const Settings& settings) {
+  static std::atomic<bool> has_logged{false};
+  if (has_logged.exchange(true)) return;
+  for (const std::string& warning : settings.warnings()) {
+    log(LogLevel::warn, "settings", "{}", warning);
+  }
 }
 
 }  // namespace unisono::base

@@ -159,10 +159,12 @@ class Settings {
   friend std::string settings_dump(const Settings& settings);
 };
 
-// The settings of this process's environment, read at the first call, which also writes the
-// warnings to stderr and sets the log level. The error, if any, is the same at every call. Any
-// thread.
+// The settings of this process's environment, read at the first call, which also sets the log
+// level. The error, if any, is the same at every call. Any thread.
 const Result<Settings>& process_settings();
+
+// Logs the warnings, once in the life of this process. Any thread.
+void log_warnings(const Settings& settings);
 
 // The text of `unisono info --config`: NAME=value lines under comment lines. It is valid shell
 // input, and from() reads the same settings back. The job key is not shown.

@@ -41,6 +41,9 @@ struct JobDescription {
   // A number that depends on the layout of the job's memory. It has to be the same for all ranks of
   // a job of several hosts. The caller of join() sets it.
   std::uint64_t memory_layout = 0;
+  // With another code than ok this rank cannot start. It joins only to tell the others, and gets an
+  // error.
+  base::Error failure{};
 };
 
 // UNISONO_RANK and UNISONO_SIZE come first, then Open MPI, hydra (MPICH, Intel MPI), torchrun,

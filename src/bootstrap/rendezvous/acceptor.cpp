@@ -273,6 +273,7 @@ void Acceptor::take_messages(Connections::iterator connection, std::vector<Event
                                              "the job key does not fit: UNISONO_JOB_KEY must be "
                                              "the same for all ranks of a job",
                                              {}}));
+      source_of_wrong_key_ = from.source;
       return end_connection(connection, events);
     }
     from.received.erase(0, bytes);
@@ -292,6 +293,14 @@ void Acceptor::end_connection(Connections::iterator connection, std::vector<Even
     ++rejected_;
   }
   erase(connection);
+}
+
+std::string Acceptor::note_of_wrong_key() const {
+  if (source_of_wrong_key_.empty()) return {};
+  return fmt::format(
+      "; a process ({}) was refused for another job key: UNISONO_JOB_KEY must be the same for all "
+      "ranks of a job",
+      source_of_wrong_key_);
 }
 
 void Acceptor::erase(Connections::iterator connection) {

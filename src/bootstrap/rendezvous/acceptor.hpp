@@ -80,6 +80,9 @@ class Acceptor {
   std::vector<base::Descriptor> release_admitted();
 
   int rejected_peers() const { return rejected_; }
+  // For the error of a job whose ranks are missing: "; a process (10.0.0.2) was refused ...", or
+  // nothing.
+  std::string note_of_wrong_key() const;
 
  private:
   using Connections = std::map<ConnectionId, Connection>;
@@ -115,7 +118,8 @@ class Acceptor {
   std::size_t admitted_ = 0;
   std::size_t unidentified_ = 0;  // connections without a Hello
   int rejected_ = 0;
-  bool paused_ = false;  // accepts nothing until a connection ends
+  std::string source_of_wrong_key_;  // the last connection with one; empty: none
+  bool paused_ = false;              // accepts nothing until a connection ends
 };
 
 }  // namespace unisono::bootstrap

@@ -37,7 +37,7 @@ struct BodyRange {
 
 std::optional<BodyRange> body_range(std::uint16_t type) {
   constexpr std::size_t kHelloBody = kHelloFrameBytes - kHeaderBytes;
-  constexpr std::size_t kWelcomeFixed = 8 + 4 + 8 + 4 + 4 + 4 + 4 + kTagBytes;
+  constexpr std::size_t kWelcomeFixed = 8 + 4 + 8 + 4 + 4 + 4 + 4 + 8 + 4 + kTagBytes;
   constexpr std::size_t kRefusedFixed = 4 + 4 + sizeof(Nonce) + kTagBytes;
   constexpr std::size_t kRedirectFixed = 4 + sizeof(HostId) + 4 + kTagBytes;
   constexpr std::size_t kWithdrawalBody = sizeof(Nonce) + 4 + kTagBytes;
@@ -48,8 +48,8 @@ std::optional<BodyRange> body_range(std::uint16_t type) {
     case MessageType::hello:
       return BodyRange{kHelloBody, kHelloBody};
     case MessageType::welcome:
-      return BodyRange{kWelcomeFixed,
-                       kWelcomeFixed + kMostNameBytes + member_bytes(2) * kMostRanks};
+      return BodyRange{kWelcomeFixed, kWelcomeFixed + kMostNameBytes + kMostDifferencesBytes +
+                                          member_bytes(2) * kMostRanks};
     case MessageType::refused:
       return BodyRange{kRefusedFixed, kRefusedFixed + kMostTextBytes};
     case MessageType::redirect:
@@ -74,6 +74,11 @@ class Writer {
     const std::string_view kept = bytes.substr(0, most);
     integer(static_cast<std::uint32_t>(kept.size()));
     raw(kept);
+  }
+  // Takes the same room whatever its length.
+  void padded_text(std::string_view bytes, std::size_t most) {
+    text(bytes, most);
+    bytes_.append(most - std::min(bytes.size(), most), '\0');
   }
   std::string take() { return std::move(bytes_); }
 
@@ -104,6 +109,12 @@ class Reader {
     const auto length = integer<std::uint32_t>();
     if (length > most) failed_ = true;
     return std::string(take(failed_ ? 0 : length));
+  }
+  std::string padded_text(std::size_t most) {
+    std::string text = this->text(most);
+    const std::string_view padding = take(most - text.size());
+    if (padding.find_first_not_of('\0') != std::string_view::npos) failed_ = true;
+    return text;
   }
   std::size_t left() const { return bytes_.size(); }
   bool whole() const { return !failed_ && bytes_.empty(); }
@@ -175,6 +186,10 @@ struct BodyWriter {
     out.integer(message.relay_socket);
     out.integer(message.kernel.id);
     out.integer(message.kernel.cores);
+    out.integer(static_cast<std::uint32_t>(message.failure));
+    out.padded_text(message.failure_text, kMostFailureBytes);
+    out.padded_text(message.settings, kMostSettingsBytes);
+    out.integer(message.warnings);
     out.integer(std::uint64_t{0});
     return MessageType::hello;
   }
@@ -185,6 +200,8 @@ struct BodyWriter {
     out.integer(message.hosts);
     out.integer(message.max_payload);
     out.integer(message.shared_cores);
+    out.text(message.differing_settings, kMostDifferencesBytes);
+    out.integer(message.warnings);
     out.integer(static_cast<std::uint32_t>(message.members.size()));
     for (const WelcomeMember& member : message.members) {
       out.integer(member.pid);
@@ -217,6 +234,18 @@ struct BodyWriter {
   }
 };
 
+// Terminals will show it.
+std::string printable(std::string text) {
+  for (char& letter : text) {
+    if (static_cast<unsigned char>(letter) < 0x20 || letter == 0x7f) letter = ' ';
+  }
+  return text;
+}
+
+bool is_code(std::uint32_t code) {
+  return code <= static_cast<std::uint32_t>(base::Code::peer_argument);
+}
+
 std::optional<Message> read_hello(Reader& in) {
   Hello hello;
   in.raw(hello.nonce);
@@ -232,10 +261,15 @@ std::optional<Message> read_hello(Reader& in) {
   hello.relay_socket = in.integer<std::uint64_t>();
   hello.kernel.id = in.integer<std::uint64_t>();
   hello.kernel.cores = in.integer<std::uint32_t>();
+  const auto failure = in.integer<std::uint32_t>();
+  hello.failure = static_cast<base::Code>(failure);
+  hello.failure_text = printable(in.padded_text(kMostFailureBytes));
+  hello.settings = printable(in.padded_text(kMostSettingsBytes));
+  hello.warnings = in.integer<std::uint64_t>();
   in.integer<std::uint64_t>();
-  const bool sane = hello.nonce != Nonce{} && hello.kernel.id != 0 && hello.kernel.cores >= 1 &&
-                    hello.kernel.cores <= kMostCores && hello.ranks >= 1 &&
-                    hello.ranks <= kMostRanks && hello.rank < hello.ranks &&
+  const bool sane = is_code(failure) && hello.nonce != Nonce{} && hello.kernel.id != 0 &&
+                    hello.kernel.cores >= 1 && hello.kernel.cores <= kMostCores &&
+                    hello.ranks >= 1 && hello.ranks <= kMostRanks && hello.rank < hello.ranks &&
                     hello.memory_bytes <= kMostMemoryBytes && hello.max_payload <= kMostPayload &&
                     (hello.max_payload == 0) == (hello.endpoint.port == 0);
   return sane ? std::optional<Message>(hello) : std::nullopt;
@@ -267,6 +301,8 @@ std::optional<Message> read_welcome(Reader& in) {
   welcome.hosts = in.integer<std::uint32_t>();
   welcome.max_payload = in.integer<std::uint32_t>();
   welcome.shared_cores = in.integer<std::uint32_t>();
+  welcome.differing_settings = printable(in.text(kMostDifferencesBytes));
+  welcome.warnings = in.integer<std::uint64_t>();
   const auto ranks = in.integer<std::uint32_t>();
   if (ranks < 1 || ranks > kMostRanks || welcome.hosts < 1 || welcome.hosts > ranks) return {};
   if (in.left() != member_bytes(welcome.hosts) * ranks + kTagBytes) return {};
@@ -291,13 +327,8 @@ std::optional<Message> read_welcome(Reader& in) {
 std::optional<Message> read_refused(Reader& in) {
   const auto code = in.integer<std::uint32_t>();
   std::string text = in.text(kMostTextBytes);
-  const bool known = code >= 1 && code <= static_cast<std::uint32_t>(base::Code::peer_argument);
-  if (!known) return {};
-  // Terminals will show it.
-  for (char& letter : text) {
-    if (static_cast<unsigned char>(letter) < 0x20 || letter == 0x7f) letter = ' ';
-  }
-  Refused refused{static_cast<base::Code>(code), std::move(text), {}};
+  if (code == 0 || !is_code(code)) return {};
+  Refused refused{static_cast<base::Code>(code), printable(std::move(text)), {}};
   in.raw(refused.hello);
   in.integer<std::uint64_t>();
   return refused;

@@ -28,7 +28,7 @@
 namespace unisono::bootstrap {
 
 // The version of the wire format; it changes with any change of a message.
-inline constexpr std::uint16_t kMessageVersion = 5;
+inline constexpr std::uint16_t kMessageVersion = 6;
 // Bounds the table of members, so that no peer can make a rank use more memory.
 inline constexpr std::uint32_t kMostRanks = 4096;
 // No kernel has so many.
@@ -36,6 +36,10 @@ inline constexpr std::uint32_t kMostCores = 1 << 20;
 // The largest value of UNISONO_SHARED_LIMIT.
 inline constexpr std::uint64_t kMostMemoryBytes = std::uint64_t{16} << 40;
 inline constexpr std::size_t kMostTextBytes = 4096;  // of Refused
+// Longer texts in Hello and Welcome are cut.
+inline constexpr std::size_t kMostFailureBytes = 768;
+inline constexpr std::size_t kMostSettingsBytes = 448;
+inline constexpr std::size_t kMostDifferencesBytes = 1024;
 
 // The length field of a UDP datagram allows no more.
 inline constexpr std::uint32_t kMostPayload = 65535;
@@ -57,6 +61,11 @@ struct Hello {
   // Where it listens in case it becomes its host's relay (relay_address); 0: nowhere.
   std::uint64_t relay_socket = 0;
   Kernel kernel{};  // of the host, which may share it with others
+  // With another code than ok the rank cannot start: the server tells all ranks.
+  base::Code failure = base::Code::ok;
+  std::string failure_text{};
+  std::string settings{};      // alike_settings.hpp
+  std::uint64_t warnings = 0;  // a hash of Settings::warnings(); 0: there are none
   bool operator==(const Hello&) const = default;
 };
 
@@ -76,6 +85,10 @@ struct Welcome {
   std::uint32_t max_payload = 0;       // of a datagram, for all ranks; 0: one host, no datagrams
   std::uint32_t shared_cores = 0;      // several hosts on one machine: its cores; 0: not known
   std::vector<WelcomeMember> members;  // by rank
+  // Settings that differ between ranks though they should be alike, and which ranks have what;
+  // empty: none (alike_settings.hpp).
+  std::string differing_settings{};
+  std::uint64_t warnings = 0;  // rank 0's, as in Hello
   bool operator==(const Welcome&) const = default;
 };
 
@@ -123,8 +136,9 @@ base::Result<std::optional<Decoded>> decode(std::string_view bytes);
 // Family, port, address.
 inline constexpr std::size_t kEndpointBytes = 2 + 2 + 16;
 // The length of every Hello. No message of a rank is longer, so the server buffers no more.
-inline constexpr std::size_t kHelloFrameBytes =
-    12 + 16 + 16 + 4 + 4 + 8 + 8 + kEndpointBytes + 4 + 8 + 8 + 4 + 8;
+inline constexpr std::size_t kHelloFrameBytes = 12 + 16 + 16 + 4 + 4 + 8 + 8 + kEndpointBytes + 4 +
+                                                8 + 8 + 4 + 4 + (4 + kMostFailureBytes) +
+                                                (4 + kMostSettingsBytes) + 8 + 8;
 
 // Writes the tag into a frame of a type that has one. `nonce`: the one that the receiver has sent
 // last.

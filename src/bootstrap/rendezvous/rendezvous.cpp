@@ -56,7 +56,8 @@ Rendezvous::Rendezvous(const Options& options)
       key_(wire::key_of(options.key)),
       address_(options.address),
       roster_(options.ranks),
-      deadline_ns_(kNever) {}
+      deadline_ns_(kNever),
+      heard_(static_cast<std::size_t>(options.ranks)) {}
 
 Status Rendezvous::start_listening(Descriptor listener) {
   UNISONO_ASSIGN(acceptor_, Acceptor::open(key_, options_.ranks));
@@ -96,7 +97,8 @@ Rendezvous::State Rendezvous::step() {
     fail(events.error());
   }
   if (state_ == State::gathering && base::now_ns() >= deadline_ns_) {
-    fail({Code::timeout, roster_.missing_text(options_.timeout_ns)});
+    fail({Code::timeout,
+          roster_.missing_text(options_.timeout_ns) + acceptor_->note_of_wrong_key()});
   }
   return state_;
 }
@@ -187,6 +189,9 @@ Error Rendezvous::reason_to_fail(ConnectionId connection, const Hello& hello) co
                         "it has {}; check UNISONO_SIZE or the launcher",
                         who, hello.ranks, options_.ranks)};
   }
+  if (hello.failure != Code::ok) {
+    return {hello.failure, fmt::format("{} cannot start: {}", who, hello.failure_text)};
+  }
   if (from.local && hello.host != host_) {
     return {Code::state,
             fmt::format("{} connects over a Unix socket, but says that it is on another "
@@ -209,11 +214,17 @@ Error Rendezvous::reason_to_fail(ConnectionId connection, const Hello& hello) co
   return {Code::state, fmt::format("{} has no socket for the other ranks of its host", who)};
 }
 
+bool Rendezvous::still_tells_failure() const {
+  return rank_cannot_start_ && std::ranges::find(heard_, false) != heard_.end();
+}
+
 void Rendezvous::take_hello(ConnectionId connection, const Hello& hello) {
+  if (hello.rank < heard_.size()) heard_[hello.rank] = true;
   if (state_ == State::failed) return refuse(connection, hello, error_);
   const Error error = reason_to_fail(connection, hello);
   if (error.code != Code::ok) {
     // The job cannot start any more, so no rank need wait for the deadline.
+    rank_cannot_start_ |= hello.failure != Code::ok;
     refuse(connection, hello, error);
     return fail(error);
   }

@@ -65,6 +65,9 @@ class Rendezvous {
   // Connections that were of no rank of this job: wrong user, wrong key, malformed or silent.
   int rejected_peers() const { return acceptor_->rejected_peers(); }
 
+  // A rank has said that it cannot start, and not every rank has heard that yet.
+  bool still_tells_failure() const;
+
   // A rank's process has ended (`how`: "exited with status 1"). Fails the job if it has not
   // started.
   void rank_ended(int rank, std::string_view how);
@@ -105,6 +108,8 @@ class Rendezvous {
   std::int64_t deadline_ns_;
   State state_ = State::gathering;
   base::Error error_;
+  bool rank_cannot_start_ = false;
+  std::vector<bool> heard_;  // by rank: it has sent a Hello
 };
 
 }  // namespace unisono::bootstrap

@@ -38,6 +38,9 @@ using base::Status;
 // The server measures the same timeout from the first rank's Hello, and its error names the missing
 // ranks. So a rank waits this much longer before it returns an error of its own.
 constexpr std::int64_t kAnswerMarginNs = base::kSecond;
+// Mostly all ranks come at about the same time, and nobody notices this wait.
+constexpr std::int64_t kQuietNs = base::kSecond;
+constexpr std::int64_t kAskWhyNs = base::kSecond;
 constexpr std::int64_t kFirstRetryNs = base::kMillisecond;
 constexpr std::int64_t kLastRetryNs = 50 * base::kMillisecond;
 
@@ -54,7 +57,8 @@ class RendezvousClient {
         key_(wire::key_of(request.key)),
         who_(fmt::format("rank {} of {}", request.rank, request.ranks)),
         server_(request.server),
-        address_(request.address) {}
+        address_(request.address),
+        failure_(request.failure) {}
 
   Result<Joined> run(Descriptor connected);
 
@@ -80,6 +84,9 @@ class RendezvousClient {
   std::optional<Message> record_unproved_refusal(const Refused& refused);
   Result<Hello> make_hello(const HostRelay* relay) const;
   Result<Descriptor> follow(const Redirect& redirect);
+  Result<Joined> join_by(const Redirect& redirect);
+  Result<Joined> join_at(Descriptor connected);
+  Error ask_why(const Error& relay_ended);
   Result<Joined> complete(MessageStream& stream, const Welcome& welcome) const;
   Result<Joined> complete_as_relay(MessageStream& stream, HostRelay& relay,
                                    const Welcome& welcome) const;
@@ -95,6 +102,7 @@ class RendezvousClient {
   std::string who_;     // for messages: this rank
   std::string server_;  // for messages: the process that serves at
   Address address_;
+  Error failure_;                 // why this rank cannot start; code ok: it can
   int lost_connections_ = 0;      // ended without an answer
   std::string unproved_refusal_;  // text of the last refusal without proof
 };
@@ -139,7 +147,9 @@ Error RendezvousClient::no_answer() const {
   if (!unproved_refusal_.empty()) {
     return {Code::argument,
             fmt::format("{} did not prove within {} (UNISONO_START_TIMEOUT) that it knows this "
-                        "job's key (UNISONO_JOB_KEY); its answer was: {}",
+                        "job's key (UNISONO_JOB_KEY). Set the same key for all ranks. If that "
+                        "process is of another job, set another UNISONO_RENDEZVOUS. Its answer "
+                        "was: {}",
                         where, base::format_time_ns(request_.timeout_ns), unproved_refusal_)};
   }
   std::string message = fmt::format("{} gave no answer within {} (UNISONO_START_TIMEOUT)", where,
@@ -172,6 +182,10 @@ Result<Hello> RendezvousClient::make_hello(const HostRelay* relay) const {
   hello.memory_layout = request_.memory_layout;
   hello.endpoint = request_.endpoint;
   hello.max_payload = request_.max_payload;
+  hello.settings = request_.settings;
+  hello.warnings = request_.warnings;
+  hello.failure = failure_.code;
+  hello.failure_text = failure_.message;
   if (relay != nullptr) hello.relay_socket = relay->relay_socket();
   return hello;
 }
@@ -226,8 +240,11 @@ Result<std::optional<Message>> RendezvousClient::try_hello(MessageStream& stream
   const bool proved = signature_is_right(answer->frame, key_, nonce);
   if (const Refused* refused = std::get_if<Refused>(&answer->message)) {
     // The kernel reports the user at a Unix socket, so a refusal there needs no proof.
-    if (!proved && address_.kind == Address::Kind::tcp) return record_unproved_refusal(*refused);
-    return Error{refused->code, refused->text};
+    if (proved) return Error{refused->code, refused->text};
+    if (address_.kind == Address::Kind::tcp) return record_unproved_refusal(*refused);
+    return Error{refused->code,
+                 fmt::format("{}: the rendezvous at {}, served by {}, refuses this rank: {}", who_,
+                             address_text(address_), server_, refused->text)};
   }
   if (!proved) {
     return Error{Code::argument, fmt::format("{} does not know this job's key (UNISONO_JOB_KEY): "
@@ -287,12 +304,40 @@ Result<Joined> RendezvousClient::run(Descriptor connected) {
     }
     const Redirect* redirect = std::get_if<Redirect>(&reply.message);
     if (redirect == nullptr) return not_a_rendezvous();
-    UNISONO_ASSIGN(connected, follow(*redirect));
+    Result<Joined> joined = join_by(*redirect);
+    const bool relay_ended = !joined.ok() && joined.error().code == Code::rank_lost;
+    return relay_ended ? Result<Joined>(ask_why(joined.error())) : std::move(joined);
   }
+  return join_at(std::move(connected));
+}
+
+Result<Joined> RendezvousClient::join_by(const Redirect& redirect) {
+  UNISONO_ASSIGN(Descriptor connected, follow(redirect));
+  return join_at(std::move(connected));
+}
+
+// At a Unix socket.
+Result<Joined> RendezvousClient::join_at(Descriptor connected) {
   UNISONO_ASSIGN(Reply reply, exchange(std::move(connected), nullptr));
   const Welcome* welcome = std::get_if<Welcome>(&reply.message);
   if (welcome == nullptr) return not_a_rendezvous();
   return complete(reply.stream, *welcome);
+}
+
+// A relay whose job cannot start ends, and tells only those that it has heard by then. The
+// rendezvous knows the reason if it is still there.
+Error RendezvousClient::ask_why(const Error& relay_ended) {
+  address_ = request_.address;
+  server_ = request_.server;
+  failure_ = relay_ended;
+  const std::int64_t deadline_ns = base::now_ns() + kAskWhyNs;
+  Result<ConnectAttempt> attempt = attempt_connect(address_, deadline_ns);
+  const Result<std::unique_ptr<HostRelay>> relay = HostRelay::open(key_, request_.ranks);
+  if (!attempt.ok() || !attempt->socket.valid() || !relay.ok()) return relay_ended;
+  const Result<Reply> reply = exchange_until(deadline_ns, std::move(attempt->socket), relay->get());
+  const bool tells =
+      !reply.ok() && reply.error().code != Code::timeout && reply.error().code != Code::rank_lost;
+  return tells ? reply.error() : relay_ended;
 }
 
 Status RendezvousClient::check_ranks(const Welcome& welcome) const {
@@ -349,7 +394,8 @@ Status RendezvousClient::verify(const Joined& joined) const {
 
 // Serves a rendezvous in a thread until this rank has joined or failed. Until then all ranks, this
 // one included, are told an error of the start, also if they connect after it. An error of this
-// rank alone is told to the others.
+// rank alone is told to the others. If some rank has said that it cannot start, the thread serves
+// on. It ends when all ranks have heard it, also late ones, or at the deadline.
 class RendezvousThread {
  public:
   RendezvousThread(Rendezvous& server, const JoinRequest& request)
@@ -360,17 +406,20 @@ class RendezvousThread {
 
  private:
   void serve();
+  void tell_late_ranks();
 
   Rendezvous& server_;
   const JoinRequest& request_;
   Descriptor ending_;  // wakes the thread at the end
   std::atomic<bool> ended_ = false;
   Error own_error_;  // before ended_
+  std::int64_t deadline_ns_ = 0;
   std::thread thread_;
 };
 
 Status RendezvousThread::start() {
-  server_.end_at(base::now_ns() + request_.timeout_ns);
+  deadline_ns_ = base::now_ns() + request_.timeout_ns;
+  server_.end_at(deadline_ns_);
   ending_.reset(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!ending_.valid()) return base::system_error("eventfd", errno);
   Result<std::thread> started = base::start_thread("unisono-serve", [this] { serve(); });
@@ -399,7 +448,23 @@ void RendezvousThread::serve() {
     server_.step();
     if (!ended_) continue;
     if (own_error_.code != Code::ok) server_.give_up(own_error_);
-    return;
+    return tell_late_ranks();
+  }
+}
+
+void RendezvousThread::tell_late_ranks() {
+  std::int64_t logs_ns = base::now_ns() + kQuietNs;
+  while (server_.still_tells_failure() && base::now_ns() < deadline_ns_) {
+    if (base::now_ns() >= logs_ns) {
+      base::log(base::LogLevel::warn, "bootstrap",
+                "the job cannot start; rank {} waits for ranks that do not know it yet "
+                "(UNISONO_START_TIMEOUT is {}): {}",
+                request_.rank, base::format_time_ns(request_.timeout_ns), own_error_.message);
+      logs_ns = deadline_ns_;
+    }
+    pollfd waiting{server_.descriptor(), POLLIN, 0};
+    poll(&waiting, 1, base::poll_timeout_ms(std::min(logs_ns, deadline_ns_)));
+    server_.step();
   }
 }
 

@@ -26,6 +26,9 @@ struct JoinRequest {
   std::uint64_t memory_layout = 0;
   transport::Endpoint endpoint{};
   std::uint32_t max_payload = 0;
+  std::string settings{};      // as Hello's
+  std::uint64_t warnings = 0;  // the same
+  base::Error failure{};       // this rank's own, which it tells the others; code ok: none
 };
 
 struct Joined {

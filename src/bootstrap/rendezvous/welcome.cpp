@@ -5,6 +5,10 @@
 
 #include <algorithm>
 #include <map>
+#include <string_view>
+#include <vector>
+
+#include "bootstrap/rendezvous/alike_settings.hpp"
 
 namespace unisono::bootstrap {
 namespace {
@@ -25,6 +29,13 @@ std::vector<std::uint32_t> number_hosts(std::span<const JoinedRank> joined) {
     hosts.push_back(numbers.try_emplace(rank.hello.host, next).first->second);
   }
   return hosts;
+}
+
+// By rank.
+std::vector<std::string_view> settings_of(std::span<const JoinedRank> joined) {
+  std::vector<std::string_view> settings;
+  for (const JoinedRank& rank : joined) settings.emplace_back(rank.hello.settings);
+  return settings;
 }
 
 // The cores that all hosts share; 0 if they are on several machines.
@@ -55,15 +66,15 @@ Status check_address(const Hello& hello) {
 }
 
 // Compared with rank 0, so that the error names two ranks.
-Status check_likeness(const Hello& first, const Hello& hello) {
+Status check_likeness(const Hello& first, const Hello& hello, const std::string& differences) {
   if (hello.memory_layout != first.memory_layout) {
     return Error{
         Code::argument,
         fmt::format(
             "ranks 0 and {} would lay out their memory differently: UNISONO_BUFFERS, UNISONO_BULK, "
             "UNISONO_CHANNELS, UNISONO_FIRST_SEQUENCE and the version of Unisono must be equal on "
-            "all hosts",
-            hello.rank)};
+            "all hosts{}",
+            hello.rank, differences.empty() ? "" : "; they differ: " + differences)};
   }
   if (hello.endpoint.address.family != first.endpoint.address.family) {
     return Error{
@@ -85,7 +96,9 @@ Result<Welcome> compose_welcome(const JobFacts& job, std::span<const JoinedRank>
                   .hosts = *std::ranges::max_element(hosts) + 1,
                   .max_payload = 0,
                   .shared_cores = 0,
-                  .members = {}};
+                  .members = {},
+                  .differing_settings = differing_settings(settings_of(joined)),
+                  .warnings = joined.front().hello.warnings};
   const bool several = welcome.hosts > 1;
   if (several) {
     welcome.max_payload = kMostPayload;
@@ -96,7 +109,7 @@ Result<Welcome> compose_welcome(const JobFacts& job, std::span<const JoinedRank>
     WelcomeMember member{joined[rank].pid, hosts[rank], {}};
     if (several) {
       UNISONO_TRY(check_address(hello));
-      UNISONO_TRY(check_likeness(joined[0].hello, hello));
+      UNISONO_TRY(check_likeness(joined[0].hello, hello, welcome.differing_settings));
       member.endpoint = hello.endpoint;
       welcome.max_payload = std::min(welcome.max_payload, hello.max_payload);
     }

@@ -25,11 +25,16 @@ std::string describe(const RecordCopy& record) {
   return plan::describe_call(record.collective, record.count, record.type, record.op, record.root);
 }
 
-std::string difference_text(std::uint64_t index, const std::string& calls) {
-  return fmt::format(
-      "the ranks' calls differ at operation {} of the communicator: {}; all ranks have to make the "
-      "same calls in the same order",
-      index, calls);
+// `settings`: Members::differing_settings().
+std::string difference_text(std::uint64_t index, const std::string& calls,
+                            const std::string& settings) {
+  const std::string what =
+      fmt::format("the ranks' calls differ at operation {} of the communicator: {}", index, calls);
+  if (!settings.empty()) {
+    return fmt::format("{}; these settings differ, set them alike on all ranks: {}", what,
+                       settings);
+  }
+  return what + "; all ranks have to make the same calls in the same order";
 }
 
 }  // namespace
@@ -207,7 +212,8 @@ void CallCheck::tell_other_call(std::uint64_t index, const std::string& call, in
   const std::string text = fmt::format("{} called {}, but {} something else, now or before",
                                        members_.name(members_.rank()), call,
                                        other < 0 ? "another rank" : members_.name(other));
-  failures_.fail_all(Code::mismatch, difference_text(index, text), index, other);
+  failures_.fail_all(Code::mismatch, difference_text(index, text, members_.differing_settings()),
+                     index, other);
 }
 
 void CallCheck::tell_difference(const Difference& difference) {
@@ -218,9 +224,12 @@ void CallCheck::tell_difference(const Difference& difference) {
       "{} called {}, {} called {}", members_.name(members_.rank()), own,
       members_.name(difference.other),
       own != theirs ? theirs
-                    : "the same, but with other blocks, another algorithm or element size (do "
-                      "counts of blocks, UNISONO_* settings or user-defined types differ?)");
-  failures_.fail_all(Code::mismatch, difference_text(index, text), index, difference.other);
+      : members_.differing_settings().empty()
+          ? "the same, but with other blocks, another algorithm or element size (do counts of "
+            "blocks, UNISONO_* settings or user-defined types differ?)"
+          : "the same, but with other blocks, another algorithm or element size");
+  failures_.fail_all(Code::mismatch, difference_text(index, text, members_.differing_settings()),
+                     index, difference.other);
 }
 
 }  // namespace unisono::comm

@@ -38,7 +38,16 @@ Hello some_hello() {
           .endpoint = endpoint_at("10.0.0.2:4000"),
           .max_payload = 1472,
           .relay_socket = 0x123,
-          .kernel = {.id = 0x456, .cores = 8}};
+          .kernel = {.id = 0x456, .cores = 8},
+          .settings = ";on;;64K;;;;",
+          .warnings = 7};
+}
+
+Hello hello_of_failure() {
+  Hello hello = some_hello();
+  hello.failure = base::Code::argument;
+  hello.failure_text = "UNISONO_BUFFERS=\"junk\" is not valid";
+  return hello;
 }
 
 Welcome welcome_with(std::vector<WelcomeMember> members) {
@@ -48,7 +57,9 @@ Welcome welcome_with(std::vector<WelcomeMember> members) {
           .hosts = 1,
           .max_payload = 0,
           .shared_cores = 0,
-          .members = std::move(members)};
+          .members = std::move(members),
+          .differing_settings = "UNISONO_LEARN: rank 1 has on, all others have off",
+          .warnings = 7};
 }
 
 Welcome one_host() { return welcome_with({{11, 0, {}}, {12, 0, {}}, {13, 0, {}}}); }
@@ -69,6 +80,7 @@ Welcome three_hosts() {
 std::vector<Message> one_of_each() {
   return {Challenge{nonce_of('c')},
           some_hello(),
+          hello_of_failure(),
           one_host(),
           three_hosts(),
           Refused{base::Code::timeout, "missing rank 1", {}},
@@ -92,10 +104,25 @@ TEST(BootstrapMessage, RoundTrip) {
 
 TEST(BootstrapMessage, WireFormIsFixedAndLittleEndian) {
   const std::string frame = encode(Refused{base::Code::timeout, "ab", {}});
-  std::string expected("UNIS\x05\0\x04\0\x22\0\0\0\x06\0\0\0\x02\0\0\0ab", 22);
+  std::string expected("UNIS\x06\0\x04\0\x22\0\0\0\x06\0\0\0\x02\0\0\0ab", 22);
   expected += std::string(sizeof(Nonce) + 8, '\0');
   EXPECT_EQ(frame, expected);
   EXPECT_EQ(encode(some_hello()).size(), kHelloFrameBytes);
+  EXPECT_EQ(encode(hello_of_failure()).size(), kHelloFrameBytes);
+}
+
+TEST(BootstrapMessage, LongTextsOfAHelloAreCutAndCannotHarmATerminal) {
+  Hello hello = hello_of_failure();
+  hello.failure_text = "\x1b[2J" + std::string(kMostFailureBytes, 'x');
+  const std::string frame = encode(hello);
+  EXPECT_EQ(frame.size(), kHelloFrameBytes);
+  const auto decoded = decode(frame);
+  ASSERT_TRUE(decoded.ok() && decoded->has_value());
+  EXPECT_EQ(std::get<Hello>((*decoded)->message).failure_text,
+            " [2J" + std::string(kMostFailureBytes - 4, 'x'));
+  std::string padded = encode(hello_of_failure());
+  padded[kHelloFrameBytes - 8 - 8 - kMostSettingsBytes - 4 - 1] = 'x';  // behind the text
+  EXPECT_FALSE(decode(padded).ok());
 }
 
 TEST(BootstrapMessage, APartNeedsMoreBytes) {
@@ -228,8 +255,10 @@ TEST(BootstrapMessage, AnotherVersionIsNamed) {
 }
 
 TEST(BootstrapMessage, AWelcomeWithAWrongCountIsRejected) {
-  std::string frame = encode(one_host());
-  const std::size_t count_at = 12 + 8 + 4 + 3 + 8 + 4 + 4 + 4;
+  Welcome welcome = one_host();
+  welcome.differing_settings = "";
+  std::string frame = encode(welcome);
+  const std::size_t count_at = 12 + 8 + 4 + 3 + 8 + 4 + 4 + 4 + 4 + 8;
   ASSERT_EQ(frame[count_at], 3);
   for (const char count : {'\0', '\2', '\4', '\177'}) {
     frame[count_at] = count;

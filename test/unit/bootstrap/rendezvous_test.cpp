@@ -140,7 +140,10 @@ TEST(BootstrapRendezvous, WrongKeyIsRefusedAndDoesNotDisturb) {
   host.serve();
   JobDescription other = host.job(0, 1);
   other.key = "another key of some length";
-  expect_error(join(other, settings_with("30s")), Code::argument, "UNISONO_JOB_KEY");
+  const auto refused = join(other, settings_with("30s"));
+  expect_error(refused, Code::argument, "rank 0 of 1: the rendezvous at unix:@");
+  expect_error(refused, Code::argument, "served by the launcher or rank 0, refuses this rank: ");
+  expect_error(refused, Code::argument, "UNISONO_JOB_KEY must be the same for all ranks");
   EXPECT_TRUE(join(host.job(0, 1), settings_with("30s")).ok());
   EXPECT_TRUE(host.finish().ok());
   EXPECT_EQ(host.server().rejected_peers(), 1);
@@ -282,6 +285,16 @@ TEST(BootstrapRendezvous, TcpLeadsToTheUnixSocket) {
   EXPECT_TRUE(host.finish().ok());
 }
 
+TEST(BootstrapRendezvous, MissingRanksMayHaveAnotherKey) {
+  Host host(2, "1s");
+  host.serve();
+  JobDescription other = host.job(1, 2);
+  other.key = "another key of some length";
+  const auto infos = join_all({host.job(0, 2), other}, settings_with("1s"));
+  expect_error(infos[0], Code::timeout, "missing rank 1; a process (pid ");
+  expect_error(infos[0], Code::timeout, "UNISONO_JOB_KEY must be the same for all ranks of a job");
+}
+
 // Over TCP such an answer has no proof and could be of any process, so the rank keeps trying.
 TEST(BootstrapRendezvous, TcpWithAWrongKeyIsRefusedInTheEnd) {
   Host host(1, "30s", "tcp:127.0.0.1:0");
@@ -289,7 +302,7 @@ TEST(BootstrapRendezvous, TcpWithAWrongKeyIsRefusedInTheEnd) {
   JobDescription other = host.job(0, 1);
   other.key = "another key of some length";
   expect_error(join(other, settings_with("1s")), Code::argument,
-               "its answer was: the job key does not fit: UNISONO_JOB_KEY");
+               "Its answer was: the job key does not fit: UNISONO_JOB_KEY");
   EXPECT_TRUE(join(host.job(0, 1), settings_with("30s")).ok());
 }
 
@@ -488,6 +501,71 @@ TEST(BootstrapJoin, RankZeroIsToldOfAFailureAtAnyTime) {
     const auto infos = join_all({wrong, job}, settings_with("10min"));
     expect_error(infos[1], Code::argument, "was told that the job has 3 ranks");
   }
+}
+
+JobDescription failing(JobDescription job) {
+  job.failure = {Code::argument, "UNISONO_BUFFERS=\"junk\" is not valid"};
+  return job;
+}
+
+constexpr std::string_view kCannotStart = ") cannot start: UNISONO_BUFFERS=\"junk\" is not valid";
+
+TEST(BootstrapRendezvous, ARankThatCannotStartIsToldToAll) {
+  Host host(3);
+  host.serve();
+  const auto infos =
+      join_all({host.job(0, 3), failing(host.job(1, 3)), host.job(2, 3)}, settings_with("10min"));
+  for (const auto& info : infos) expect_error(info, Code::argument, kCannotStart);
+  const base::Status served = host.finish();
+  ASSERT_FALSE(served.ok());
+  EXPECT_NE(served.error().message.find("rank 1 (pid "), std::string::npos)
+      << served.error().message;
+}
+
+// Rank 0 serves until it has told all, also if it is the one that cannot start.
+TEST(BootstrapJoin, ARankThatCannotStartIsToldToLateRanks) {
+  for (const int victim : {0, 1}) {
+    JobDescription job;
+    job.ranks = 3;
+    job.address = *random_unix_address();
+    JobDescription other = job;
+    other.rank = 1;
+    (victim == 0 ? job : other) = failing(victim == 0 ? job : other);
+    JobDescription late = job;
+    late.rank = 2;
+    late.failure = {};
+    std::optional<base::Result<JobInfo>> served;
+    std::thread serving([&] { served.emplace(join(job, settings_with("10min"))); });
+    expect_error(join(other, settings_with("10min")), Code::argument, kCannotStart);
+    expect_error(join(late, settings_with("10min")), Code::argument, kCannotStart);
+    serving.join();
+    expect_error(*served, Code::argument, kCannotStart);
+  }
+}
+
+TEST(BootstrapRendezvous, SettingsThatDifferAreNamedToAll) {
+  Host host(3);
+  host.serve();
+  const auto with = [](const std::string& learn) {
+    return *base::Settings::from({{"UNISONO_START_TIMEOUT", "10min"},
+                                  {"UNISONO_SHARED_LIMIT", "1M"},
+                                  {"UNISONO_LEARN", learn}});
+  };
+  std::vector<std::optional<base::Result<JobInfo>>> infos(3);
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < 3; ++rank) {
+    threads.emplace_back([&, rank] {
+      infos[static_cast<std::size_t>(rank)].emplace(
+          join(host.job(rank, 3), with(rank == 1 ? "on" : "")));
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const auto& info : infos) {
+    ASSERT_TRUE((*info).ok()) << (*info).error().message;
+    EXPECT_EQ((**info).differing_settings,
+              "UNISONO_LEARN: rank 1 has on, all others have the default off");
+  }
+  EXPECT_TRUE(host.finish().ok());
 }
 
 TEST(BootstrapJoin, AnAddressInUseIsNamed) {
