@@ -13,17 +13,22 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <cstring>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/clock.hpp"
 #include "base/descriptor.hpp"
 #include "base/settings/settings.hpp"
+#include "base/text.hpp"
 #include "daemon/server.hpp"
 #include "nic/loader/device.hpp"
 #include "nic/loader/interface.hpp"
@@ -35,6 +40,9 @@ namespace {
 constexpr int kExitFailure = 1;
 constexpr int kExitUsage = 2;
 constexpr int kMostInterfaces = 16;  // their names fit in a message (nic::kLongestText)
+// The smallest group takes about as much.
+constexpr std::int64_t kLeastMemory = 16 << 10;
+constexpr std::int64_t kMostMemory = std::int64_t{1} << 40;
 
 struct Options {
   ServerOptions server;
@@ -54,6 +62,33 @@ nic::Mode mode_of(const std::string& name) {
   return name == "generic" ? nic::Mode::generic : nic::Mode::automatic;
 }
 
+// For CLI11: empty, or what is wrong. It takes the word behind an option that needs one, also if
+// that is the next option.
+std::string is_no_option(const std::string& word) {
+  return word.starts_with("-") ? fmt::format("'{}' is no name of an interface", word) : "";
+}
+
+std::optional<std::int64_t> bytes_of(std::string word) {
+  try {
+    CLI::AsSizeValue(false)(word);  // makes it a number of bytes
+    return base::parse_integer(word);
+  } catch (const CLI::ValidationError&) {
+    return std::nullopt;
+  }
+}
+
+// For CLI11 as well; the word becomes a number of bytes. CLI11 alone reads "-5" as a number without
+// sign.
+std::string read_memory(std::string& word) {
+  const auto bytes = word.starts_with("-") ? std::nullopt : bytes_of(word);
+  if (!bytes || *bytes < kLeastMemory || *bytes > kMostMemory) {
+    return fmt::format("'{}' is no size from {} to {} (e.g. 64M, 1G)", word,
+                       base::format_size(kLeastMemory), base::format_size(kMostMemory));
+  }
+  word = std::to_string(*bytes);
+  return {};
+}
+
 void declare(CLI::App& app, Options& options) {
   ServerOptions& server = options.server;
   server.path = nic::kServicePath;
@@ -62,7 +97,8 @@ void declare(CLI::App& app, Options& options) {
   app.add_option("--interface", server.interfaces,
                  "Interface on which the program runs; once for each of several")
       ->required()
-      ->expected(1, kMostInterfaces);
+      ->allow_extra_args(false)
+      ->check(is_no_option, "");
   app.add_option("--socket", server.path, "Where processes of this host find it")
       ->capture_default_str();
   app.add_option("--mode", options.mode, "auto, native (in the driver) or generic")
@@ -75,7 +111,7 @@ void declare(CLI::App& app, Options& options) {
       ->check(CLI::Range(1, UNISONO_NIC_ROWS_MAX))
       ->capture_default_str();
   app.add_option("--memory-per-user", server.quota.bytes, "Most memory of one user's groups")
-      ->transform(CLI::AsSizeValue(false))
+      ->transform(CLI::Validator(read_memory, "SIZE"))
       ->capture_default_str();
   app.add_option("--connections-per-user", server.quota.connections, "Most connections of one user")
       ->check(CLI::Range(1, 65536))
@@ -89,7 +125,7 @@ void declare(CLI::App& app, Options& options) {
       ->check(CLI::Range(1, 1'000'000))
       ->capture_default_str();
   app.add_option("--memory", server.capacity.bytes, "Most memory of all users' groups")
-      ->transform(CLI::AsSizeValue(false))
+      ->transform(CLI::Validator(read_memory, "SIZE"))
       ->capture_default_str();
   app.add_option("--metrics", server.metrics,
                  "File for counters in Prometheus's text format; its name should end in .prom");
@@ -107,10 +143,24 @@ void declare(CLI::App& app, Options& options) {
       "Example:\n  unisonod --interface eth0");
 }
 
-// The socket's folder, if it does not exist: /run is emptied at each start of the system.
-void make_directory(const std::string& path) {
+// The folder of the default socket is made, as /run is emptied at each start of the system. Another
+// one has to exist: its name may be a misprint.
+base::Status check_folder(const std::string& path) {
   const std::size_t slash = path.rfind('/');
-  if (slash != std::string::npos && slash > 0) mkdir(path.substr(0, slash).c_str(), 0755);
+  if (slash == std::string::npos || slash == 0) return base::success();
+  const std::string folder = path.substr(0, slash);
+  if (path == nic::kServicePath) mkdir(folder.c_str(), 0755);
+  struct stat found = {};
+  if (stat(folder.c_str(), &found) != 0) {
+    return base::Error{base::Code::argument,
+                       fmt::format("--socket {}: the folder {}: {}; make it first, or give another "
+                                   "--socket",
+                                   path, folder, std::strerror(errno))};
+  }
+  if (S_ISDIR(found.st_mode)) return base::success();
+  return base::Error{
+      base::Code::argument,
+      fmt::format("--socket {}: {} is no folder; give another --socket", path, folder)};
 }
 
 // Raises the limit as far as allowed, because connections and groups need descriptors. Returns the
@@ -194,11 +244,11 @@ base::Status serve(const Options& options) {
   signal(SIGPIPE, SIG_IGN);  // a log without a reader does not end the daemon
   const base::Descriptor stop = end_signals();
   UNISONO_TRY(check_different(options.server.interfaces));
+  UNISONO_TRY(check_folder(options.server.path));
   Loaded loaded;
   for (const std::string& interface : options.server.interfaces) {
     UNISONO_TRY(loaded.add(interface, mode_of(options.mode)));
   }
-  make_directory(options.server.path);
   ServerOptions wanted = options.server;
   wanted.metrics_interval_ns = options.metrics_seconds * base::kSecond;
   wanted.drain_ns = options.drain_seconds * base::kSecond;
@@ -213,6 +263,25 @@ base::Status serve(const Options& options) {
   return server->run(stop.get());
 }
 
+// CLI11 reports a required option that is missing first, which would hide a misprint of its name.
+std::string wrong_word(const CLI::App& app) {
+  const std::vector<std::string> left = app.remaining();
+  if (left.empty()) return {};
+  const std::string& word = left.front();
+  if (!word.starts_with("-")) {
+    return fmt::format(
+        "'{}' stands alone: unisonod takes options only, as in unisonod --interface "
+        "eth0",
+        word);
+  }
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options()) names.push_back(option->get_name());
+  const std::vector<std::string_view> known(names.begin(), names.end());
+  const std::string_view near = base::nearest_name(word, known);
+  return fmt::format("no option is named '{}'{}", word,
+                     near.empty() ? "" : fmt::format("; did you mean {}?", near));
+}
+
 }  // namespace
 }  // namespace unisono::daemon
 
@@ -224,10 +293,17 @@ int main(int argc, char** argv) {
   daemon::declare(app, options);
   try {
     app.parse(argc, argv);
+    const auto given = static_cast<int>(options.server.interfaces.size());
+    if (given > daemon::kMostInterfaces) {
+      throw CLI::ArgumentMismatch::AtMost("--interface", daemon::kMostInterfaces,
+                                          static_cast<std::size_t>(given));
+    }
   } catch (const CLI::Success& asked) {  // --help, --version
     return app.exit(asked);
   } catch (const CLI::ParseError& error) {
-    std::fprintf(stderr, "unisonod: %s (see 'unisonod --help')\n", error.what());
+    std::string message = daemon::wrong_word(app);
+    if (message.empty()) message = error.what();
+    std::fprintf(stderr, "unisonod: %s (see 'unisonod --help')\n", message.c_str());
     return daemon::kExitUsage;
   }
   const auto& settings = base::process_settings();  // sets the log level

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <iterator>
+#include <limits>
 #include <memory>
 #include <sstream>
 #include <string>
@@ -65,6 +66,8 @@ int show_status(const StatusOptions& options) {
              interfaces_text(*interfaces), service_text(path, status));
   return status.ok() ? kExitSuccess : kExitFailure;
 }
+
+constexpr std::uint64_t kMostPackets = std::uint64_t{1} << 53;
 
 struct TraceOptions {
   std::string path = nic::kServicePath;
@@ -128,10 +131,10 @@ void add_trace(CLI::App& command, int& exit_status) {
   trace->add_option("--interface", options->interface,
                     "The interface, if the daemon serves several");
   trace->add_option("--count", options->count, "End after that many packets")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(std::uint64_t{1}, kMostPackets));
   trace->add_option("--sample", options->sample, "Show one packet of every K")
       ->option_text("K")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(std::uint32_t{1}, std::numeric_limits<std::uint32_t>::max()));
   trace->footer("Example:\n  unisono nic trace --count 20");
   trace->callback([options, &exit_status] { exit_status = show_trace(*options); });
 }

@@ -89,6 +89,16 @@ base::Result<Interface> read_interface(const std::string& name) {
   UNISONO_ASSIGN(const std::vector<Interface> interfaces, read_interfaces());
   const auto found = std::ranges::find(interfaces, name, &Interface::name);
   if (found != interfaces.end()) return *found;
+  if (if_nametoindex(name.c_str()) != 0) {
+    std::string others;
+    for (const Interface& each : interfaces) others += (others.empty() ? "" : ", ") + each.name;
+    return base::Error{
+        base::Code::argument,
+        fmt::format(
+            "interface {} is the loopback, by which no other host is reached; name one that "
+            "leads to the other hosts{}",
+            name, others.empty() ? "; this host has none" : ": " + others)};
+  }
   return base::Error{base::Code::argument,
                      fmt::format("there is no interface {}; `ip link` lists them", name)};
 }
