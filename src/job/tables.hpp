@@ -23,8 +23,9 @@ enum class Reach : std::uint32_t { unknown, all, not_all };
 enum class Vote : std::uint64_t { unknown, no, yes };
 
 // A host's vote on the carrier of multicasts that is tried in a round, and the decision. again: it
-// does not carry, and another one can be tried.
-enum class CarrierVote : std::uint64_t { unknown, no, yes, again };
+// does not carry, and another one can be tried. retry: the same one is tried once more (a
+// decision).
+enum class CarrierVote : std::uint64_t { unknown, no, yes, again, retry };
 
 // A rank's entry.
 struct alignas(64) RankHeader {

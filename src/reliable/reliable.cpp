@@ -120,7 +120,7 @@ void Reliable::get(const transport::Get& wanted) {
 transport::MulticastReport Reliable::probe_multicast(std::int64_t deadline_ns) {
   if (!datagrams_->limits().multicast) {
     const std::string& note = datagrams_->multicast_note();
-    return {.carries = false, .note = note.empty() ? "multicast is off" : note};
+    return {.hears_all = false, .note = note.empty() ? "multicast is off" : note};
   }
   transport::MulticastReport report = transport::probe_multicast(
       *datagrams_, context_.filter, context_.options.hosts.firsts(), deadline_ns);

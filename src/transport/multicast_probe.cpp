@@ -19,7 +19,7 @@ namespace {
 constexpr std::int64_t kFirstInterval = base::kMillisecond;
 constexpr std::int64_t kMostInterval = 64 * base::kMillisecond;
 // The last probes of a member ("I have heard all") may be lost, and after it has stopped, the
-// others would wait in vain. This many copies make that rare.
+// others would wait until the deadline. This many copies make that rare.
 constexpr int kLastCopies = 3;
 constexpr std::size_t kMostNamed = 8;  // ranks in a note
 constexpr int kMostBatches = 64;       // per step
@@ -126,7 +126,7 @@ MulticastReport probe_multicast(Datagrams& datagrams, wire::PacketFilter& filter
     const std::int64_t now = base::now_ns();
     const int work = probe.step(now);
     if (probe.carries() || now >= deadline_ns) {
-      return {probe.carries(), probe.note(), datagrams.has_other_multicast()};
+      return {probe.has_heard_all(), probe.note(), datagrams.has_other_multicast()};
     }
     if (work != 0 || datagrams.descriptor() < 0 || !datagrams.may_sleep(false)) continue;
     pollfd descriptor{.fd = datagrams.descriptor(), .events = POLLIN, .revents = 0};

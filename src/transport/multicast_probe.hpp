@@ -32,6 +32,9 @@ class MulticastProbe {
 
   // All members have said that they have heard all, and this one has said so too.
   bool carries() const { return satisfied_ == others_ && reported_all_; }
+  // This member has heard all others. If that is so for each, multicast carries between all, even
+  // if the probes that say so were lost.
+  bool has_heard_all() const { return heard_ == others_; }
   // For people: "multicast carries between 8 members", "nothing heard from rank 3; ...".
   std::string note() const;
 
@@ -58,13 +61,13 @@ class MulticastProbe {
 };
 
 struct MulticastReport {
-  bool carries = false;
+  bool hears_all = false;
   std::string note{};
   bool has_other = false;  // the datagrams have another carrier of multicasts, which may be tried
 };
 
-// Runs a probe until it knows that multicast carries, or the deadline. Sleeps in between, if there
-// is something to sleep on. To be called by all members at about the same time.
+// Runs a probe until it knows that multicast carries between all, or the deadline. Sleeps in
+// between, if there is something to sleep on. To be called by all members at about the same time.
 MulticastReport probe_multicast(Datagrams& datagrams, wire::PacketFilter& filter,
                                 std::span<const int> members, std::int64_t deadline_ns);
 

@@ -110,6 +110,18 @@ class HostsMulticast : public HostsTest {
 
 TEST_F(HostsMulticast, AJobGoesOnWhenOneHostHearsNoMulticastAnyMore) { run_job({2}); }
 
+// One lost packet of the probe is no reason to refuse a job that insists on multicast.
+TEST_F(HostsMulticast, AJobThatInsistsOnItStartsOnABadNetwork) {
+  for (int turn = 0; turn < 8; ++turn) {
+    SCOPED_TRACE(turn);
+    auto processes = start_job(hosts_, [](const HostRank& self) { leave(self); },
+                               {{"UNISONO_MULTICAST", "on"},
+                                {"UNISONO_FAULT", "loss=60%"},
+                                {"UNISONO_DETECT_TIMEOUT_HOSTS", "1h"}});
+    expect_all_clean(processes);
+  }
+}
+
 // Rank 0 multicasts and waits for nobody, while a host's receiver is killed. Rank 4 sees the end of
 // rank 1, and nobody that of rank 2.
 void expect_loss_amid_broadcasts(const TestHosts& hosts, int victim) {

@@ -16,8 +16,11 @@ namespace {
 // If multicast works, the probe is over as soon as all have sent.
 constexpr std::int64_t kProbeNs = 500 * base::kMillisecond;
 constexpr int kDecider = 0;
+// With UNISONO_MULTICAST=on: on a carrier that some host does not hear. Lost packets, or a host
+// that is late, are no reason to refuse the job.
+constexpr int kMostTries = 4;
 
-constexpr std::uint64_t kVotes = 4;
+constexpr std::uint64_t kVotes = 5;
 
 std::uint64_t word(CarrierVote vote, std::uint64_t round) {
   return static_cast<std::uint64_t>(vote) + kVotes * round;
@@ -40,19 +43,26 @@ base::Status MulticastVote::decide(StartUp& start, std::optional<base::Toggle> w
   std::string note = "this host's first rank says why";
   // The others of a host see only the last decision: the first goes on without them.
   const auto decision = [this] { return vote_in(header_.multicast, round_); };
+  const auto goes_on = [&] {
+    return decision() == CarrierVote::again || decision() == CarrierVote::retry;
+  };
   const auto is_decided = [&] {
     if (is_first && ranks_.own() != kDecider) network_->awaits(kDecider);
-    return decision() != CarrierVote::unknown && (is_first || decision() != CarrierVote::again);
+    return decision() != CarrierVote::unknown && (is_first || !goes_on());
   };
-  for (;; ++round_) {
+  for (int tries = 1;; ++round_, ++tries) {
     if (is_first) note = probe();
-    if (ranks_.own() == kDecider) UNISONO_TRY(collect_votes(start));
+    const bool may_retry = *wish == base::Toggle::on && tries < kMostTries;
+    if (ranks_.own() == kDecider) UNISONO_TRY(collect_votes(start, may_retry));
     UNISONO_TRY(
         start.await(is_decided, [] { return "rank 0 did not say whether there is multicast"; }));
-    if (decision() != CarrierVote::again) break;
-    base::log(base::LogLevel::info, "job", "rank {}: {}; another carrier is tried", ranks_.own(),
-              note);
+    if (!goes_on()) break;
+    const bool takes_other = decision() == CarrierVote::again;
+    base::log(base::LogLevel::info, "job", "rank {}: {}; {}", ranks_.own(), note,
+              takes_other ? "another carrier is tried" : "it is tried once more");
+    if (!takes_other) continue;
     network_->take_other_multicast();
+    tries = 0;
   }
   if (decision() == CarrierVote::yes) {
     network_->allow_multicast();
@@ -72,16 +82,17 @@ std::string MulticastVote::probe() {
   const transport::MulticastReport report = network_->probe_multicast(base::now_ns() + kProbeNs);
   auto& own = ranks_.entry(ranks_.own()).hears_multicast;
   const CarrierVote if_not = report.has_other ? CarrierVote::again : CarrierVote::no;
-  own.store(word(report.carries ? CarrierVote::yes : if_not, round_));
+  own.store(word(report.hears_all ? CarrierVote::yes : if_not, round_));
   if (ranks_.own() != kDecider) {
     network_->put({.target = kDecider,
                    .flag = reinterpret_cast<std::uint64_t*>(&own),
                    .flag_value = own.load()});
   }
-  return report.carries ? "multicast is not carried: another host does not hear all" : report.note;
+  return report.hears_all ? "multicast is not carried: another host does not hear all"
+                          : report.note;
 }
 
-base::Status MulticastVote::collect_votes(StartUp& start) {
+base::Status MulticastVote::collect_votes(StartUp& start, bool may_retry) {
   CarrierVote decision = CarrierVote::unknown;
   const auto all_voted = [&] {
     decision = CarrierVote::yes;
@@ -95,7 +106,8 @@ base::Status MulticastVote::collect_votes(StartUp& start) {
       has_other |= vote == CarrierVote::again;
       if (vote != CarrierVote::yes) decision = CarrierVote::no;
     }
-    if (decision == CarrierVote::no && has_other) decision = CarrierVote::again;
+    if (decision == CarrierVote::no && may_retry) decision = CarrierVote::retry;
+    if (decision != CarrierVote::yes && has_other) decision = CarrierVote::again;
     return true;
   };
   UNISONO_TRY(start.await(all_voted, [this] {

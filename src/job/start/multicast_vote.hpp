@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // MulticastVote: whether the network carries multicast between the hosts of a job. The first rank
 // of each host tries, and sends its vote to rank 0. That one decides: all use multicast or none. If
-// some host has a second carrier (IP multicast besides verbs), all try once more.
-// If the network later stops carrying it, the job goes on by unicast (reliable/group), and rank 0
-// logs that once. watch() is for one thread at a time.
+// some host has a second carrier (IP multicast besides verbs), all try once more. A job that
+// insists on multicast tries the last carrier several times. If the network later stops carrying
+// it, the job goes on by unicast (reliable/group), and rank 0 logs that once. watch() is for one
+// thread at a time.
 #pragma once
 
 #include <optional>
@@ -30,7 +31,7 @@ class MulticastVote {
 
  private:
   std::string probe();
-  base::Status collect_votes(StartUp& start);
+  base::Status collect_votes(StartUp& start, bool may_retry);
   CarrierVote vote_of(int first) const;
   void tell_loss_of_multicast();
   void log_loss_of_multicast();
