@@ -22,6 +22,10 @@ void Spares::keep(Schedule&& schedule) {
   schedule.targets.clear();
   schedule.operands.clear();
   spare_.push_back(std::move(schedule));
+  if (spare_.size() == 1) return;
+  // The next one is often long where this one or the last one was: growing costs the most.
+  Schedule &last = spare_.back(), &before = spare_[spare_.size() - 2];
+  if (last.ops.capacity() < before.ops.capacity()) std::swap(last, before);
 }
 
 void Spares::give_back(Schedule&& schedule) {

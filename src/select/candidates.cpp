@@ -178,9 +178,14 @@ std::optional<Priced> cheapest_of_row(const Algorithm& row, const Shape& shape, 
 }
 
 // Whether the schedule of one rank has so few steps that all parameters can be compared.
-bool has_few_steps(const Algorithm& row, const Shape& shape) {
-  const Schedule any = row.build(shape, algorithm::default_parameters(row, shape), 0);
-  return any.ops.size() + any.targets.size() <= kStepsOfParameters;
+// More ranks do not have fewer steps, and so few ranks say no at less cost.
+bool has_few_steps(const Algorithm& row, const Shape& shape, PriceBook& book) {
+  const auto has_few = [&](const Shape& of) {
+    const Parameters usual = algorithm::default_parameters(row, of);
+    return !can_do(row, of, usual) || book.steps_of_one(row, usual, of) <= kStepsOfParameters;
+  };
+  const bool is_few = shape.ranks <= kPricedInFull;
+  return (is_few || has_few(with_few_ranks(shape, kPricedInFull))) && has_few(shape);
 }
 
 // Whether many ranks may need segments where few do not. Then few say little of the price.
@@ -203,7 +208,8 @@ std::vector<Priced> cheapest_of_uniform(const Algorithm& row, const Shape& shape
                                         const Pricing& pricing, Bounds& bounds) {
   std::vector<Priced> found;
   const bool are_alike = one_stands_for_all(row, shape);
-  if (shape.ranks <= kRanksOfParameters || (are_alike && has_few_steps(row, shape))) {
+  if (shape.ranks <= kRanksOfParameters ||
+      (are_alike && has_few_steps(row, shape, *pricing.book))) {
     const auto best = cheapest_of_row(row, shape, shape, pricing, bounds.all_ns);
     if (best) found.push_back(*best);
     return found;
@@ -250,13 +256,13 @@ bool price_in_full(Priced& each, const Shape& few, const Shape& shape, const Pri
   const std::int64_t most_of_uniform =
       shape.ranks <= kPricedInFull ? kMostStepsOfSome : kMostStepsOfUniform;
   const std::int64_t most = are_uniform(shape) ? most_of_uniform : kMostSteps;
-  if (!has_at_most(most, *each.row, each.parameters, shape)) {
+  PriceBook& book = *pricing.book;
+  if (!book.has_at_most(most, *each.row, each.parameters, shape)) {
     // So many steps are those of ranks that each have to do with all others.
     if (!each.is_estimate) each.price.ns *= static_cast<double>(shape.ranks) / few.ranks;
     each.is_estimate = true;
     return true;
   }
-  PriceBook& book = *pricing.book;
   if (book.costs_at_least(most_ns, *each.row, each.parameters, shape, pricing)) return false;
   const auto ns = book.ns_below(most_ns, *each.row, each.parameters, shape, pricing);
   if (!ns) return false;

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "select/few_ranks.hpp"
+
 namespace unisono::select {
 namespace {
 
@@ -55,6 +57,21 @@ PriceBook::Key PriceBook::key_of(const Candidate& candidate, const Shape& shape,
   return {.candidate = candidate,
           .cores = cores_of(shape, pricing),
           .shared_cores = pricing.work.shared_cores};
+}
+
+bool PriceBook::has_at_most(std::int64_t most, const Algorithm& row, const Parameters& parameters,
+                            const Shape& shape) {
+  const schedule::Spares::Use use(spares_);
+  return select::has_at_most(most, row, parameters, shape);
+}
+
+std::size_t PriceBook::steps_of_one(const Algorithm& row, const Parameters& parameters,
+                                    const Shape& shape) {
+  const schedule::Spares::Use use(spares_);
+  give_back(root_);
+  root_.push_back(row.build(shape, parameters, 0));
+  root_of_ = candidate_of(row, parameters, shape);
+  return root_.front().ops.size() + root_.front().targets.size();
 }
 
 bool PriceBook::costs_at_least(double ns, const Algorithm& row, const Parameters& parameters,
@@ -129,15 +146,22 @@ const PriceBook::Set& PriceBook::set_of(const Candidate& candidate, const Shape&
                                         const Pricing& pricing) {
   const auto found = std::ranges::find(sets_, candidate, &Set::candidate);
   if (found != sets_.end()) return *found;
+  const schedule::Spares::Use use(spares_);
+  // Sets of all of many ranks are priced once only, and their memory serves the next one.
+  for (Set& each : sets_) {
+    if (each.schedules.size() <= static_cast<std::size_t>(kPricedInFull)) continue;
+    give_back(each.schedules);
+    each.candidate = {};
+  }
   Set& set = sets_[next_set_];
   next_set_ = (next_set_ + 1) % sets_.size();
   set.candidate = {};
-  const schedule::Spares::Use use(spares_);
   give_back(set.schedules);
   const auto build = [&](const Shape& of) {
     if (!root_.empty() && root_of_ == candidate) {
-      set.schedules.reserve(static_cast<std::size_t>(of.ranks));
-      for (int rank = 0; rank < of.ranks; ++rank) {
+      const int built = one_stands_for_all(*candidate.row, of) ? 1 : of.ranks;
+      set.schedules.reserve(static_cast<std::size_t>(built));
+      for (int rank = 0; rank < built; ++rank) {
         set.schedules.push_back(rank == of.root
                                     ? std::move(root_.front())
                                     : candidate.row->build(of, candidate.parameters, rank));

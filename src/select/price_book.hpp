@@ -27,6 +27,12 @@ class PriceBook {
   PriceBook(const PriceBook&) = delete;
   PriceBook& operator=(const PriceBook&) = delete;
 
+  // As has_at_most() of pricing.hpp, with the memory of schedules that are not needed any more.
+  bool has_at_most(std::int64_t most, const algorithm::Algorithm& row,
+                   const algorithm::Parameters& parameters, const schedule::Shape& shape);
+  // The steps of the lowest rank. It keeps the schedule for the price.
+  std::size_t steps_of_one(const algorithm::Algorithm& row, const algorithm::Parameters& parameters,
+                           const schedule::Shape& shape);
   // Whether what one rank has to do by itself, the root if there is one, takes so long already.
   // This spares the schedules of the others. Many candidates cut the data into more pieces than
   // pay, and end here. The candidate has to be legal, here and below.
@@ -89,7 +95,7 @@ class PriceBook {
   bool is_kept_;
   schedule::Spares spares_;
   std::unordered_map<Key, Known, Hash> known_;
-  // The schedule that least_ns() has built last, or none.
+  // The schedule of one rank that was built last, the root if there is one; or none.
   Candidate root_of_;
   std::vector<schedule::Schedule> root_;
   // The last ones: a few ranks are priced on their own cores, and then on one.

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "schedule/spares.hpp"
 #include "select/few_ranks.hpp"
 #include "select/select.hpp"
 
@@ -140,12 +141,19 @@ bool has_at_most(std::int64_t most, const Algorithm& row, const Parameters& para
   // Without hosts that are shared, it has the schedules of those that it combines.
   if (row.uses_hosts && are_uniform(shape)) return false;
   const auto steps = [&](int rank) {
-    const Schedule schedule = row.build(shape, parameters, rank % shape.ranks);
-    return static_cast<std::int64_t>(schedule.ops.size() + schedule.targets.size());
+    Schedule schedule = row.build(shape, parameters, rank % shape.ranks);
+    const auto count = static_cast<std::int64_t>(schedule.ops.size() + schedule.targets.size());
+    schedule::Spares::give_back(std::move(schedule));
+    return count;
   };
   if (one_stands_for_all(row, shape)) return steps(0) <= most;
-  const std::int64_t others = std::max(steps(shape.root + 1), steps(shape.root + shape.ranks / 2));
-  return steps(shape.root) + (shape.ranks - 1) * others <= most;
+  // Where all have to do with all, the first of them says enough.
+  std::int64_t of_others = 0;
+  for (const int rank : {shape.root + 1, shape.root + shape.ranks / 2}) {
+    of_others = std::max(of_others, (shape.ranks - 1) * steps(rank));
+    if (of_others > most) return false;
+  }
+  return steps(shape.root) + of_others <= most;
 }
 
 bool is_priceable(const Algorithm& row, const Parameters& parameters, const Shape& shape) {

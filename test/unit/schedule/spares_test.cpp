@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <utility>
 
 #include "algorithm/algorithm.hpp"
@@ -49,6 +50,19 @@ TEST(Spares, AreTakenWhileTheyAreUsedOnly) {
   Schedule lost;
   Spares::give_back(std::move(lost));
   EXPECT_EQ(Spares::take().ops.capacity(), 0U);
+}
+
+// Memory that is too short has to grow, at the cost of an allocation and a copy.
+TEST(Spares, ALongOneIsTakenBeforeAShortOneThatCameLater) {
+  Spares spares;
+  for (const std::size_t length : {1000, 10}) {
+    Schedule schedule;
+    schedule.ops.reserve(length);
+    spares.keep(std::move(schedule));
+  }
+  const Spares::Use use(spares);
+  EXPECT_GE(Spares::take().ops.capacity(), 1000U);
+  EXPECT_LT(Spares::take().ops.capacity(), 1000U);
 }
 
 }  // namespace
