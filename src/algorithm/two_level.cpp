@@ -45,19 +45,25 @@ class Embedding {
     }
     scratch_ = b_.scratch(inner_.scratch_count);
     std::vector<bool> is_last(inner_.ops.size(), true);
+    ends_.reserve(inner_.ops.size());
+    outer_.reserve(inner_.ops.size());
+    std::vector<OpId> before;
     for (const Op& op : inner_.ops) {
-      std::vector<OpId> before = before_of(op);
+      find_before(op, before);
       if (touches_nothing(op)) {
-        outer_.push_back(std::move(before));
+        outer_.insert(outer_.end(), before.begin(), before.end());
       } else {
-        outer_.push_back({append(op)});
+        outer_.push_back(append(op));
         for (const OpId id : before) b_.also_after(id);
       }
+      ends_.push_back(outer_.size());
       for (const OpId id : inner_.after_of(op)) is_last[at(id)] = false;
     }
     std::vector<OpId> last;
-    for (std::size_t i = 0; i < outer_.size(); ++i) {
-      if (is_last[i]) last.insert(last.end(), outer_[i].begin(), outer_[i].end());
+    for (std::size_t i = 0; i < ends_.size(); ++i) {
+      if (!is_last[i]) continue;
+      const std::span<const OpId> ids = outer_of(i);
+      last.insert(last.end(), ids.begin(), ids.end());
     }
     return last;
   }
@@ -95,15 +101,21 @@ class Embedding {
 
   // The predecessors of an inner op. If all of its inner predecessors are waits, it comes after all
   // of `ready` as well; later ops follow from that.
-  std::vector<OpId> before_of(const Op& op) const {
-    std::vector<OpId> before;
+  void find_before(const Op& op, std::vector<OpId>& before) const {
+    before.clear();
     bool is_ready = op.kind == OpKind::wait;
     for (const OpId id : inner_.after_of(op)) {
-      before.insert(before.end(), outer_[at(id)].begin(), outer_[at(id)].end());
+      const std::span<const OpId> ids = outer_of(at(id));
+      before.insert(before.end(), ids.begin(), ids.end());
       is_ready = is_ready || inner_.ops[at(id)].kind != OpKind::wait;
     }
     if (!is_ready) before.insert(before.end(), buffers_.ready.begin(), buffers_.ready.end());
-    return before;
+  }
+
+  // The outer op of an inner one or, if it is left out, the predecessors of that.
+  std::span<const OpId> outer_of(std::size_t inner) const {
+    const std::size_t begin = inner == 0 ? 0 : ends_[inner - 1];
+    return std::span(outer_).subspan(begin, ends_[inner] - begin);
   }
 
   schedule::Target target(const schedule::Target& inner) const {
@@ -129,8 +141,8 @@ class Embedding {
   const Cast& cast_;
   SlotId slots_ = 0;
   Range scratch_;
-  // By inner op: its outer op or, if it is left out, the predecessors of that.
-  std::vector<std::vector<OpId>> outer_;
+  std::vector<OpId> outer_;        // outer_of() of all inner ops, one after another
+  std::vector<std::size_t> ends_;  // by inner op: where those of the next one begin
 };
 
 }  // namespace

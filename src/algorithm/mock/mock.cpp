@@ -83,14 +83,14 @@ namespace mock {
 
 Mock::Mock(const Shape& shape, const Parameters& parameters, std::span<const Part> parts, int rank)
     : parts_(parts), rank_(rank), b_(shape, rank) {
-  for (const Part& part : parts) {
-    const Shape& own = shapes_.emplace_back(shape_of_part(part, shape));
-    rows_.push_back(&row_of_part(part, parameters));
-    parameters_.push_back(parameters_of_part(part, parameters, own));
-    own_.push_back(rows_.back()->build(own, parameters_.back(), rank));
+  UNISONO_CHECK(parts.size() <= kMostParts, "a mock-up of more parts");
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    shapes_[i] = shape_of_part(parts[i], shape);
+    rows_[i] = &row_of_part(parts[i], parameters);
+    parameters_[i] = parameters_of_part(parts[i], parameters, shapes_[i]);
+    own_[i] = rows_[i]->build(shapes_[i], parameters_[i], rank);
   }
   first_ = part_with_first_slots();
-  known_.assign(static_cast<std::size_t>(shape.ranks), -1);
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const std::size_t part = i == 0 ? first_ : parts.size() - 1 - first_;
     for (const schedule::Slot& slot : own_[part].slots) b_.slot(slot.source, slot.count);
@@ -98,7 +98,7 @@ Mock::Mock(const Shape& shape, const Parameters& parameters, std::span<const Par
 }
 
 Mock::~Mock() {
-  for (Schedule& each : own_) schedule::Spares::give_back(std::move(each));
+  for (std::size_t i = 0; i < parts_.size(); ++i) schedule::Spares::give_back(std::move(own_[i]));
 }
 
 // A sender of the other part needs to know how many slots come first. Where ranks are alike, they
@@ -115,6 +115,7 @@ SlotId Mock::slots_of(int rank) const {
   if (rank == rank_ || ranks_are_alike(*rows_[first_], shapes_[first_])) {
     return static_cast<SlotId>(own_[first_].slots.size());
   }
+  if (known_.empty()) known_.assign(static_cast<std::size_t>(shapes_[first_].ranks), -1);
   SlotId& known = known_[static_cast<std::size_t>(rank)];
   if (known < 0) {
     Schedule other = rows_[first_]->build(shapes_[first_], parameters_[first_], rank);

@@ -9,6 +9,9 @@
 // Parts are no mock-ups, and look at no hosts.
 #pragma once
 
+#include <array>
+#include <cstddef>
+#include <span>
 #include <vector>
 
 #include "algorithm/algorithm.hpp"
@@ -39,14 +42,15 @@ class Mock {
   SlotId first_slot(std::size_t part, int rank) const;
 
   std::span<const Part> parts_;
-  std::vector<const Algorithm*> rows_;
-  std::vector<Parameters> parameters_;
-  std::vector<Shape> shapes_;
-  std::vector<Schedule> own_;
+  static constexpr std::size_t kMostParts = 2;
+  std::array<const Algorithm*, kMostParts> rows_{};
+  std::array<Parameters, kMostParts> parameters_;
+  std::array<Shape, kMostParts> shapes_;
+  std::array<Schedule, kMostParts> own_;
   int rank_;
   std::size_t first_;  // the part with the first slots
   Builder b_;
-  mutable std::vector<SlotId> known_;  // slots_of(), -1 where it is not known yet
+  mutable std::vector<SlotId> known_;  // slots_of() once it was asked, -1 where it is not known
 };
 
 // Why the parts cannot do it; nullptr if they can.
