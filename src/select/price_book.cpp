@@ -94,7 +94,7 @@ double PriceBook::least_ns(const Algorithm& row, const Parameters& parameters, c
     segments = model::Segments::as_many_or_more;
     calls = calls_of(one, shape, pricing, false);
     if (calls.segments > 1) {
-      one.front() = row.build(segment_of(shape, calls.segments), parameters, shape.root);
+      one.front() = row.build(segment_of(row, shape, calls.segments), parameters, shape.root);
     }
   }
   const double ns =
@@ -176,7 +176,7 @@ const PriceBook::Set& PriceBook::set_of(const Candidate& candidate, const Shape&
   build(shape);
   set.calls = calls_of(set.schedules, shape, pricing, set.are_alike);
   set.calls.slot_indexes = 0;  // no price in a row
-  if (set.calls.segments > 1) build(segment_of(shape, set.calls.segments));
+  if (set.calls.segments > 1) build(segment_of(*candidate.row, shape, set.calls.segments));
   set.candidate = candidate;
   return set;
 }

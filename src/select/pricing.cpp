@@ -111,11 +111,18 @@ model::Calls calls_of(std::span<const Schedule> set, const Shape& shape, const P
   return calls;
 }
 
-// In equal shares of the ranks: then one schedule may stand for all.
-Shape segment_of(Shape shape, std::int64_t segments) {
-  shape.count = (shape.count + segments - 1) / segments;
-  if (shape.count > shape.ranks) shape.count -= shape.count % shape.ranks;
-  return shape;
+// In equal shares of the ranks: then one schedule may stand for all. Where one stands for all in
+// the whole call, it has to in a segment of fewer elements than many ranks, too. Else the schedules
+// of all would be built, whose steps grow as the square of the ranks. So each has one element.
+Shape segment_of(const Algorithm& row, const Shape& shape, std::int64_t segments) {
+  Shape segment = shape;
+  segment.count = (shape.count + segments - 1) / segments;
+  if (segment.count > shape.ranks) segment.count -= segment.count % shape.ranks;
+  if (shape.ranks > kPricedInFull && one_stands_for_all(row, shape) &&
+      !one_stands_for_all(row, segment)) {
+    segment.count = shape.ranks;
+  }
+  return segment;
 }
 
 bool are_uniform(const Shape& shape) { return !shape.hosts.given() || shape.hosts.are_alone(); }
@@ -191,7 +198,7 @@ base::Result<model::Price> price_of(const Algorithm& row, const Parameters& para
   const auto are_alike = [&] { return std::cmp_less(set.size(), shape.ranks); };
   const model::Calls calls = calls_of(set, shape, pricing, are_alike());
   if (calls.segments > 1) {
-    set = build_for_price(row, parameters, segment_of(shape, calls.segments));
+    set = build_for_price(row, parameters, segment_of(row, shape, calls.segments));
   }
   // A segment may be such that one stands for all.
   return are_alike() ? model::price_of_alike(set.front(), *pricing.machine, pricing.work, calls)

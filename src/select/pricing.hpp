@@ -64,8 +64,9 @@ std::vector<schedule::Schedule> build_for_price(const algorithm::Algorithm& row,
 // are_alike: one schedule stands for all. One that does not is the only one that counts.
 model::Calls calls_of(std::span<const schedule::Schedule> set, const schedule::Shape& shape,
                       const Pricing& pricing, bool are_alike);
-// The shape of one of so many segments.
-schedule::Shape segment_of(schedule::Shape shape, std::int64_t segments);
+// The shape of one of so many segments, as the row is priced.
+schedule::Shape segment_of(const algorithm::Algorithm& row, const schedule::Shape& shape,
+                           std::int64_t segments);
 // Whether a rank may need segments: where not, it does not take its schedules to know it.
 bool may_need_segments(const schedule::Shape& shape, const Pricing& pricing);
 

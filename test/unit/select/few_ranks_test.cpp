@@ -119,5 +119,23 @@ TEST(ExtrapolatedNs, IsNearThePrice) {
   EXPECT_GE(compared, 30);
 }
 
+// Else the schedules of thousands of ranks would be built, each with steps for all of them.
+TEST(SegmentOf, OneRankStandsForManyInShortSegmentsAsInTheWholeCall) {
+  int rows = 0;
+  for (const Algorithm& row : algorithm::table()) {
+    Shape shape = shape_of(row.collective, 4096, 16384);
+    shape.exact = row.sums_exactly;
+    if (row.collective == Collective::barrier || !one_stands_for_all(row, shape)) continue;
+    ++rows;
+    for (const std::int64_t segments : {2, 8, 100, 16384}) {
+      const Shape segment = segment_of(row, shape, segments);
+      EXPECT_TRUE(one_stands_for_all(row, segment)) << row.name << ", " << segments;
+      EXPECT_GE(segment.count, 1);
+      EXPECT_LE(segment.count, shape.count / 2);
+    }
+  }
+  EXPECT_GT(rows, 10);
+}
+
 }  // namespace
 }  // namespace unisono::select::few_ranks_test
