@@ -18,8 +18,8 @@ class Builder {
   static constexpr OpId kNone = -1;
   using After = std::initializer_list<OpId>;
 
-  // `ops_expected` avoids reallocation; it is a hint, not a limit.
-  Builder(const Shape& shape, int rank, int ops_expected = 16);
+  // `ops_expected` avoids reallocation; it is a hint, not a limit. Leaves of trees have fewer.
+  Builder(const Shape& shape, int rank, int ops_expected = 4);
 
   // A slot that receives `count` elements from `source`.
   SlotId slot(int source, std::int64_t count);

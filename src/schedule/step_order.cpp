@@ -76,6 +76,7 @@ Helpable helpable_steps(const Schedule& schedule, std::vector<char>& needed) {
     if (!found.any) continue;
     found.stages_input = found.stages_input || touches(schedule, op, Memory::input);
     found.stages_output = found.stages_output || touches(schedule, op, Memory::output);
+    if (found.stages_input && found.stages_output) break;
   }
   return found;
 }

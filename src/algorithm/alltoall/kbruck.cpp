@@ -22,28 +22,53 @@ namespace unisono::algorithm::alltoall {
 
 namespace {
 
-// The blocks of these values, one after another, after `before`.
-Value one_message(Builder& b, const std::vector<Value>& blocks, OpId before) {
-  std::vector<Value> runs;
-  std::int64_t count = 0;
-  for (const Value& block : blocks) {
-    count += block.range.count;
-    if (!runs.empty() && follows(runs.back().range, block.range)) {
-      runs.back().range.count += block.range.count;
-    } else {
-      runs.push_back(block);
+// The distances whose digit of this stride has such a value, rising: `stride` of them in a row, in
+// each radix * stride.
+template <class Visit>
+void for_each_distance(std::int64_t ranks, std::int64_t radix, std::int64_t stride,
+                       std::int64_t digit, const Visit& visit) {
+  for (std::int64_t run = digit * stride; run < ranks; run += radix * stride) {
+    const std::int64_t end = std::min(run + stride, ranks);
+    for (std::int64_t distance = run; distance < end; ++distance) {
+      visit(static_cast<std::size_t>(distance));
     }
   }
-  if (runs.size() == 1) return runs.front();
-  Range rest = b.scratch(count);
-  const Range message = rest;
-  for (const Value& run : runs) {
-    rest.count = run.range.count;
-    before = b.copy(rest, run.range, {run.ready, before});
-    rest.offset += rest.count;
-  }
-  return {message, before};
 }
+
+// The blocks of a message: those that lie side by side are one.
+class Runs {
+ public:
+  void clear() {
+    runs_.clear();
+    count_ = 0;
+  }
+  void add(const Value& block) {
+    count_ += block.range.count;
+    if (!runs_.empty() && follows(runs_.back().range, block.range)) {
+      runs_.back().range.count += block.range.count;
+    } else {
+      runs_.push_back(block);
+    }
+  }
+  std::int64_t count() const { return count_; }
+
+  // As one message, which is put together after `before`.
+  Value one_message(Builder& b, OpId before) const {
+    if (runs_.size() == 1) return runs_.front();
+    Range rest = b.scratch(count_);
+    const Range message = rest;
+    for (const Value& run : runs_) {
+      rest.count = run.range.count;
+      before = b.copy(rest, run.range, {run.ready, before});
+      rest.offset += rest.count;
+    }
+    return {message, before};
+  }
+
+ private:
+  std::vector<Value> runs_;
+  std::int64_t count_ = 0;
+};
 
 }  // namespace
 
@@ -54,38 +79,35 @@ Schedule kbruck(const Shape& shape, const Parameters& parameters, int rank) {
   };
   Builder b(shape, rank, 4 * shape.ranks);
   std::vector<Value> held;  // by the distance that it has to go
+  held.reserve(static_cast<std::size_t>(ranks));
   for (std::int64_t distance = 0; distance < ranks; ++distance) {
     held.push_back({schedule::input(rank_above(distance) * m, m)});
   }
   OpId sent = Builder::kNone;
   SlotId slots = 0;
+  Runs blocks;
   for (std::int64_t stride = 1; stride < ranks; stride *= radix) {
     // Slots: one for each step and digit. A send comes after those before, and so after all reads.
-    std::vector<std::vector<std::size_t>> moved;
-    for (std::int64_t digit = 1; digit < radix && digit * stride < ranks; ++digit) {
-      std::vector<Value> blocks;
-      moved.emplace_back();
-      // The distances with this digit: `stride` of them in a row, in each radix * stride.
-      for (std::int64_t run = digit * stride; run < ranks; run += radix * stride) {
-        for (std::int64_t distance = run; distance < std::min(run + stride, ranks); ++distance) {
-          moved.back().push_back(static_cast<std::size_t>(distance));
-          blocks.push_back(held[moved.back().back()]);
-        }
-      }
-      const SlotId slot =
-          b.slot(rank_above(ranks - digit * stride), static_cast<std::int64_t>(blocks.size()) * m);
-      const Value message = one_message(b, blocks, sent);
+    const auto has_digit = [&](std::int64_t digit) {
+      return digit < radix && digit * stride < ranks;
+    };
+    for (std::int64_t digit = 1; has_digit(digit); ++digit) {
+      blocks.clear();
+      for_each_distance(ranks, radix, stride, digit,
+                        [&](std::size_t distance) { blocks.add(held[distance]); });
+      const SlotId slot = b.slot(rank_above(ranks - digit * stride), blocks.count());
+      const Value message = blocks.one_message(b, sent);
       sent = b.send(rank_above(digit * stride), slot, message.range, {message.ready, sent});
     }
-    for (const auto& distances : moved) {
+    for (std::int64_t digit = 1; has_digit(digit); ++digit) {
       const SlotId slot = slots++;
       const OpId arrived = b.wait(slot);
       Range place = b.of(slot);
       place.count = m;
-      for (const std::size_t distance : distances) {
+      for_each_distance(ranks, radix, stride, digit, [&](std::size_t distance) {
         held[distance] = {place, arrived};
         place.offset += m;
-      }
+      });
     }
   }
   b.copy(schedule::output(rank * m, m), schedule::input(rank * m, m));

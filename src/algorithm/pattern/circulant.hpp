@@ -9,6 +9,7 @@
 #include <array>
 #include <bit>
 #include <limits>
+#include <span>
 #include <vector>
 
 #include "algorithm/pattern/dissemination.hpp"
@@ -47,18 +48,7 @@ class CirculantBroadcast {
   // rank but the root receives each block once, and has it before it sends it.
   std::vector<int> received(int rank) const {
     std::vector<int> all(static_cast<std::size_t>(rounds()), -1);
-    if (rank == 0) return all;
-    const std::vector<int> of_turn = Search(skips_, ranks_, rank).all();
-    // The blocks move up by as many as there are skips, each time that all skips had their turn.
-    // A number beyond the last block stands for it, and it comes once.
-    bool has_last = false;
-    for (int round = 0; round < rounds(); ++round) {
-      const int moved = (round + idle_) / skips_.rounds() * skips_.rounds() - idle_;
-      const int block = of_turn[static_cast<std::size_t>(turn(round))] + moved;
-      if (block < 0 || (block >= blocks_ - 1 && has_last)) continue;
-      has_last = has_last || block >= blocks_ - 1;
-      all[static_cast<std::size_t>(round)] = std::min(block, blocks_ - 1);
-    }
+    for_each_received(rank, 0, 1, [&](int round, int block) { all[index(round)] = block; });
     return all;
   }
 
@@ -66,11 +56,8 @@ class CirculantBroadcast {
   std::vector<int> sent(int rank) const {
     std::vector<int> all(static_cast<std::size_t>(rounds()), -1);
     for (int first = 0; first < std::min(rounds(), skips_.rounds()); ++first) {
-      const std::vector<int> there = received((rank + skip(first)) % ranks_);
-      for (auto i = static_cast<std::size_t>(first); i < all.size();
-           i += static_cast<std::size_t>(skips_.rounds())) {
-        all[i] = there[i];
-      }
+      for_each_received((rank + skip(first)) % ranks_, first, skips_.rounds(),
+                        [&](int round, int block) { all[index(round)] = block; });
     }
     return all;
   }
@@ -87,9 +74,11 @@ class CirculantBroadcast {
       const int base = base_block(rank);
       take(base);
       extend(0, skips.rounds() + 1);
-      for (int& block : found_) block = block == skips.rounds() ? base : block - skips.rounds();
+      for (int& block : std::span(found_).first(static_cast<std::size_t>(rounds_))) {
+        block = block == skips.rounds() ? base : block - skips.rounds();
+      }
     }
-    std::vector<int> all() const { return found_; }
+    int at(int turn) const { return found_[static_cast<std::size_t>(turn)]; }
 
    private:
     int base_block(int rest) const {
@@ -103,12 +92,10 @@ class CirculantBroadcast {
     int largest_free_below(int block) const {
       return static_cast<int>(std::bit_width(free_ & ((1u << block) - 1))) - 1;
     }
-    int round() const { return static_cast<int>(found_.size()); }
-
     // The ranks between these places below, counted from P on.
-    int low() const { return rank_ - skips_.at(round() + 1); }
-    int high() const { return rank_ - skips_.at(round()); }
-    bool is_done() const { return round() == skips_.rounds(); }
+    int low() const { return rank_ - skips_.at(rounds_ + 1); }
+    int high() const { return rank_ - skips_.at(rounds_); }
+    bool is_done() const { return rounds_ == skips_.rounds(); }
 
     // Looks at the ranks that are `sum` and skips below `last`, in falling order.
     void extend(int sum, int last) {
@@ -118,7 +105,7 @@ class CirculantBroadcast {
         if (rank <= low()) extend(rank, k);
         if (is_done()) return;
         if (rank <= high()) {
-          found_.push_back(k);
+          found_[static_cast<std::size_t>(rounds_++)] = k;
           take(k);
           seen_ = rank;
         }
@@ -130,8 +117,35 @@ class CirculantBroadcast {
     int rank_;
     int seen_ = std::numeric_limits<int>::max();  // the last rank that gave its base block
     unsigned free_;
-    std::vector<int> found_;
+    int rounds_ = 0;  // for so many it has found them
+    std::array<int, 32> found_{};
   };
+
+  static std::size_t index(int round) { return static_cast<std::size_t>(round); }
+
+  // visit(round, block) for each block that the rank receives in a round that is `first` or any
+  // number of times `step` after it.
+  template <class Visit>
+  void for_each_received(int rank, int first, int step, const Visit& visit) const {
+    if (rank == 0) return;
+    const Search of_turn(skips_, ranks_, rank);
+    // The blocks move up by as many as there are skips, each time that all skips had their turn.
+    // A number beyond the last block stands for it, and it comes once.
+    bool has_last = false;
+    int moved = -idle_, at = idle_, next = first;
+    for (int round = 0; round < rounds(); ++round) {
+      const int block = of_turn.at(at) + moved;
+      if (++at == skips_.rounds()) {
+        at = 0;
+        moved += skips_.rounds();
+      }
+      const bool is_next = round == next;
+      if (is_next) next += step;
+      if (block < 0 || (block >= blocks_ - 1 && has_last)) continue;
+      has_last = has_last || block >= blocks_ - 1;
+      if (is_next) visit(round, std::min(block, blocks_ - 1));
+    }
+  }
 
   // So many rounds are left out at the start, so that the last one ends a turn.
   int rounds_skipped() const {
