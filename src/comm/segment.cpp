@@ -363,10 +363,14 @@ Status Segment::prepare_now(const plan::Plan& plan) {
   const plan::ReceiveGeometry& receive_buffers = layout_.receive_buffers[plan.size];
   const std::uint32_t need = bit_of(plan.size);
   if ((header_->prepared.load(std::memory_order_acquire) & need) == 0) {
-    UNISONO_TRY(members_.job().memory().commit(offset_ + layout_.queue_buffers[plan.size],
-                                               receive_buffers.total_bytes(),
-                                               "a communicator's buffers"));
-    header_->prepared.fetch_or(need, std::memory_order_release);
+    memory::JobMemory& memory = members_.job().memory();
+    const std::int64_t place = offset_ + layout_.queue_buffers[plan.size];
+    const std::int64_t bytes = receive_buffers.total_bytes();
+    UNISONO_TRY(memory.commit_pages(place, bytes, "a communicator's buffers"));
+    // Many ranks come here at the same time. The page tables of each for the buffers of all would
+    // cost more than the faults of those that it uses.
+    const std::uint32_t before = header_->prepared.fetch_or(need, std::memory_order_release);
+    if ((before & need) == 0) memory.map_pages(place, bytes);
   }
   buffer_bytes_ += receive_buffers.total_bytes();
   prepared_[plan.size] = {receive_buffers.data_bytes, receive_buffers.data_bytes};

@@ -287,6 +287,12 @@ base::Status JobMemory::confine(int part, int parts) {
 }
 
 base::Status JobMemory::commit(std::int64_t offset, std::int64_t bytes, const char* purpose) {
+  UNISONO_TRY(commit_pages(offset, bytes, purpose));
+  map_pages(offset, bytes);
+  return base::success();
+}
+
+base::Status JobMemory::commit_pages(std::int64_t offset, std::int64_t bytes, const char* purpose) {
   if (refuses_ && refuses_(purpose)) {
     return Error{Code::resources,
                  fmt::format("no memory for {}: {} bytes of shared memory: refused by a test",
@@ -300,11 +306,13 @@ base::Status JobMemory::commit(std::int64_t offset, std::int64_t bytes, const ch
                              "machine's free memory or the control group's memory.max",
                              purpose, bytes, std::strerror(refused))};
   }
-  // Page tables too, so that the first operation does not pay for them. madvise() takes whole
-  // pages.
+  return base::success();
+}
+
+// madvise() takes whole pages.
+void JobMemory::map_pages(std::int64_t offset, std::int64_t bytes) {
   const std::int64_t first = offset - offset % sysconf(_SC_PAGESIZE);
   madvise(base_ + first, static_cast<std::size_t>(offset + bytes - first), MADV_POPULATE_WRITE);
-  return base::success();
 }
 
 // An error number.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "memory/job_memory.hpp"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/time.h>
@@ -8,6 +9,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <string>
 #include <thread>
 #include <vector>
@@ -35,6 +37,33 @@ TEST(JobMemory, SegmentsAreZeroedApartAndReused) {
   const std::int64_t again = *memory->allocate(100'000);
   EXPECT_EQ(again, first);
   EXPECT_EQ(memory->at(again)[5], std::byte{0});
+}
+
+// How many pages of the range this process's page tables have.
+int mapped_pages(const std::byte* from, std::int64_t bytes) {
+  const auto page = sysconf(_SC_PAGESIZE);
+  std::vector<std::uint64_t> entries(static_cast<std::size_t>(bytes / page));
+  const auto wanted = static_cast<ssize_t>(entries.size() * sizeof entries[0]);
+  const int map = open("/proc/self/pagemap", O_RDONLY);
+  const auto first = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(from)) / page;
+  EXPECT_EQ(pread(map, entries.data(), static_cast<std::size_t>(wanted), first * 8), wanted);
+  close(map);
+  return static_cast<int>(
+      std::ranges::count_if(entries, [](std::uint64_t entry) { return entry >> 63 != 0; }));
+}
+
+TEST(JobMemory, PageTablesAreMadeApartFromPages) {
+  constexpr std::int64_t kBytes = 1 << 20;
+  auto memory = make_memory(64 << 20);
+  const std::int64_t offset = *memory->allocate(kBytes);
+  const auto pages = static_cast<int>(kBytes / sysconf(_SC_PAGESIZE));
+  ASSERT_TRUE(memory->commit_pages(offset, kBytes, "a test").ok());
+  EXPECT_EQ(mapped_pages(memory->at(offset), kBytes), 0);
+  memory->map_pages(offset, kBytes);
+  EXPECT_EQ(mapped_pages(memory->at(offset), kBytes), pages);
+  const std::int64_t other = *memory->allocate(kBytes);
+  ASSERT_TRUE(memory->commit(other, kBytes, "a test").ok());
+  EXPECT_EQ(mapped_pages(memory->at(other), kBytes), pages);
 }
 
 TEST(JobMemory, NeighboursThatWereReleasedServeALargerSegment) {
