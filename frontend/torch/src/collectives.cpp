@@ -305,27 +305,27 @@ int exchange(const Peers& peers, const Flat& to, const Flat& from, const Counts&
              const Counts& input_counts) {
   const std::int64_t units = from.element().units;
   const Counts give = scaled(input_counts, units), take = scaled(output_counts, units);
-  return unisono_alltoallv(from.data(), give.data(), nullptr, to.data(), take.data(), nullptr,
-                           from.element().type, peers.comm);
+  const bool is_same = from.data() == to.data() && from.numel() > 0;
+  return unisono_alltoallv(is_same ? UNISONO_IN_PLACE : from.data(), give.data(), nullptr,
+                           to.data(), take.data(), nullptr, from.element().type, peers.comm);
 }
 
 }  // namespace
 
+// Ranks whose rows are divided evenly may pass no counts where others pass some. So all of them
+// make the same collective, which takes counts.
 int all_to_all(const Peers& peers, const Tensor& output, const Tensor& input,
                const Counts& output_rows, const Counts& input_rows) {
   require_type(input, output);
   const Counts give = elements_of_rows(peers, input, input_rows, "the input");
   const Counts take = elements_of_rows(peers, output, output_rows, "the output");
-  const Flat to = Flat::output(output);
-  Flat from = Flat::input(input);
   if (output_rows.empty() && input_rows.empty()) {
     require_numel(output, input.numel(), "the output");
-    const bool is_same = from.data() == to.data() && from.numel() > 0;
-    return finish(unisono_alltoall(is_same ? UNISONO_IN_PLACE : from.data(), to.data(),
-                                   from.count() / peers.size, from.element().type, peers.comm),
-                  to);
   }
-  if (overlap(from, to)) from = Flat::input(from.tensor().clone());
+  const Flat to = Flat::output(output);
+  Flat from = Flat::input(input);
+  const bool is_in_place = from.data() == to.data() && give == take;
+  if (!is_in_place && overlap(from, to)) from = Flat::input(from.tensor().clone());
   return finish(exchange(peers, to, from, take, give), to);
 }
 

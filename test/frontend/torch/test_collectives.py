@@ -192,6 +192,33 @@ def test_blocks_of_different_lengths(tmp_path):
     assert run(unequal, tmp_path, 3) == [True] * 3
 
 
+def splits_of_some_ranks():
+    """Rank 0's rows are divided evenly, so it passes no split sizes; the other ranks do."""
+    rank, size = dist.get_rank(), dist.get_world_size()
+    rows = [[2 if 0 in (source, target) else 1 + (source + target) % 2 for target in range(size)]
+            for source in range(size)]  # from each rank to each
+    give, take = rows[rank], [rows[source][rank] for source in range(size)]
+    send = torch.cat([torch.full((count,), 10 * rank + target)
+                      for target, count in enumerate(give)])
+    expected = torch.cat([torch.full((count,), 10 * source + rank)
+                          for source, count in enumerate(take)])
+    for splits in ((None, None), (take, give)):
+        got = torch.empty_like(expected)
+        dist.all_to_all_single(got, send, *(splits if rank == 0 else (take, give)))
+        same(got, expected, "all_to_all_single")
+    in_place = send.clone()
+    dist.all_to_all_single(in_place, in_place, *((None, None) if rank == 0 else (take, give)))
+    same(in_place, expected, "all_to_all_single in place")
+    return True
+
+
+@pytest.mark.parametrize("kind", ["compiled", "python"])
+@pytest.mark.parametrize("ranks", [3, 4])
+def test_split_sizes_of_some_ranks_only(tmp_path, monkeypatch, kind, ranks):
+    monkeypatch.setenv("TORCH_UNISONO", kind)
+    assert run(splits_of_some_ranks, tmp_path, ranks) == [True] * ranks
+
+
 def others():
     rank, size = dist.get_rank(), dist.get_world_size()
     found = [None] * size
