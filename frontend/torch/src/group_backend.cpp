@@ -27,12 +27,11 @@ const Tensor& GroupBackend::only(const Tensors& tensors) {
 
 GroupBackend::GroupBackend(const StorePtr& store, int rank, int size, Milliseconds timeout)
     : c10d::Backend(rank, size),
-      store_(open_session(store, rank, size, timeout)),
+      store_(without_prefixes(store), open_session(store, rank, size, timeout)),
       options_(c10::make_intrusive<Options>("unisono", timeout)),
-      group_(store_, "group", rank, size, timeout),
-      connection_(store_),
+      group_(store_.own(), "group", rank, size, timeout),
       allocator_(std::make_shared<SharedAllocator>(group_)),
-      channels_(connection_, group_, rank, size) {}
+      channels_(store_, group_, rank, size) {}
 
 GroupBackend::~GroupBackend() {
   abort();
@@ -77,7 +76,7 @@ GroupBackend::BackendPtr GroupBackend::shrink(const std::vector<int64_t>& exclud
   }
   TORCH_CHECK_VALUE(own >= 0, "unisono: shrink: rank ", getRank(), " is one of the excluded ranks");
   const auto timeout = options ? options->timeout : options_->timeout;
-  return make(c10::make_intrusive<c10d::PrefixStore>(name, store_->clone()), own, size, timeout);
+  return make(c10::make_intrusive<c10d::PrefixStore>(name, store_.own()), own, size, timeout);
 }
 
 std::vector<std::string> GroupBackend::names_under_way() const {
@@ -100,9 +99,10 @@ void GroupBackend::abort() {
 void GroupBackend::shutdown() {
   without_gil([this] {
     // Before the wait for messages that were sent: their receivers may leave now, too.
-    if (own_process_.is_here()) note_departure(*store_, getRank());
+    if (own_process_.is_here()) note_departure(*store_.own(), getRank());
     queue_.finish();
     channels_.finish();
+    store_.release();
     group_.close();
   });
 }
@@ -111,10 +111,11 @@ void GroupBackend::monitoredBarrier(const c10d::BarrierOptions& options, bool wa
   const bool is_unset = options.timeout == c10d::kUnsetTimeout;
   const std::lock_guard lock(monitoring_);
   if (!monitored_barrier_) {
-    monitored_barrier_ = std::make_unique<MonitoredBarrier>(store_->clone(), getRank(), getSize(),
-                                                            group_.abort_flag());
+    monitored_barrier_ =
+        std::make_unique<MonitoredBarrier>(getRank(), getSize(), group_.abort_flag());
   }
-  monitored_barrier_->run(is_unset ? options_->timeout : options.timeout, wait_all_ranks);
+  monitored_barrier_->run(store_.get([] {}), is_unset ? options_->timeout : options.timeout,
+                          wait_all_ranks);
 }
 
 GroupBackend::WorkPtr GroupBackend::send(Tensors& tensors, int target, int tag) {

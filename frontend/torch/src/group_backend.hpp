@@ -105,11 +105,10 @@ class GroupBackend : public c10d::Backend {
 
  private:
   OwnProcess own_process_;
-  StorePtr store_;  // of this start of the group
+  StoreConnection store_;  // of this start of the group
   OptionsPtr options_;
   std::atomic<uint64_t> sequence_ = 0;
   Group group_;
-  StoreConnection connection_;
   std::shared_ptr<SharedAllocator> allocator_;
   std::mutex monitoring_;
   std::unique_ptr<MonitoredBarrier> monitored_barrier_;  // made by the first one; under the mutex

@@ -124,12 +124,17 @@ def test_a_slow_connection_to_the_store_is_not_waited_for():
     exchange = pytest.importorskip("unisono.torch._exchange")
     inner = dist.HashStore()
     slow = SlowStore(inner)
-    connection = exchange.StoreConnection(slow)
-    assert connection.get(lambda: None) is slow
+    connections = [exchange.StoreConnection(slow, name) for name in ("first", "second")]
+    for connection in connections:
+        assert connection.get(lambda: None) is connection.own
     slow.may_come.set()
-    while connection.get(lambda: None) is slow:
-        time.sleep(0.001)
-    assert connection.get(lambda: None) is inner
+    for connection in connections:
+        while connection.get(lambda: None) is connection.own:
+            time.sleep(0.001)
+        connection.get(lambda: None).set("key", "1")
+        connection.release()
+    assert inner.check(["first/key", "second/key"])
+    assert not exchange.StoreConnection._all
 
 
 def shown():

@@ -4,6 +4,7 @@
 #include <c10/util/Exception.h>
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "signals.hpp"
@@ -30,12 +31,19 @@ std::string MonitoredBarrier::key(std::uint64_t number, const std::string& of) c
   return "unisono/monitored-barrier/" + std::to_string(number) + "/" + of;
 }
 
-void MonitoredBarrier::run(Milliseconds timeout, bool names_all) {
-  if (rank_ == 0) {
-    lead(timeout, names_all);
-  } else {
-    follow(timeout);
+void MonitoredBarrier::run(StorePtr store, Milliseconds timeout, bool names_all) {
+  store_ = std::move(store);
+  try {
+    if (rank_ == 0) {
+      lead(timeout, names_all);
+    } else {
+      follow(timeout);
+    }
+  } catch (...) {
+    store_.reset();
+    throw;
   }
+  store_.reset();
   ++number_;
 }
 

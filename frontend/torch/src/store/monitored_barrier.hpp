@@ -16,14 +16,15 @@ class MonitoredBarrier {
  public:
   using Milliseconds = std::chrono::milliseconds;
 
-  // The store's connection is used by this object only. `stop` ends waits.
-  MonitoredBarrier(c10::intrusive_ptr<c10d::Store> store, int rank, int size,
-                   const std::atomic<bool>& stop)
-      : store_(std::move(store)), rank_(rank), size_(size), stop_(stop) {}
+  using StorePtr = c10::intrusive_ptr<c10d::Store>;
+
+  // `stop` ends waits.
+  MonitoredBarrier(int rank, int size, const std::atomic<bool>& stop)
+      : rank_(rank), size_(size), stop_(stop) {}
 
   // Throws DistBackendError. At rank 0 it names the first missing rank, or with `names_all` all of
-  // them; at other ranks rank 0.
-  void run(Milliseconds timeout, bool names_all);
+  // them; at other ranks rank 0. It asks the store again and again, and waits for nothing in it.
+  void run(StorePtr store, Milliseconds timeout, bool names_all);
 
  private:
   void lead(Milliseconds timeout, bool names_all);
@@ -31,7 +32,7 @@ class MonitoredBarrier {
   bool wait(const std::string& key, std::chrono::steady_clock::time_point limit);
   std::string key(std::uint64_t number, const std::string& of) const;
 
-  c10::intrusive_ptr<c10d::Store> store_;
+  StorePtr store_;  // of the barrier in progress
   int rank_, size_;
   const std::atomic<bool>& stop_;
   std::uint64_t number_ = 0;  // of barriers so far

@@ -146,12 +146,16 @@ class Session {
 
 }  // namespace
 
-c10::intrusive_ptr<c10d::Store> open_session(const c10::intrusive_ptr<c10d::Store>& store, int rank,
-                                             int size, std::chrono::milliseconds timeout) {
-  if (size == 1) return c10::make_intrusive<c10d::PrefixStore>(draw(), store);
+std::string open_session(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
+                         std::chrono::milliseconds timeout) {
+  if (size == 1) return draw();
   Session session(*store, rank, size, timeout);
-  const std::string name = rank == 0 ? session.lead() : session.follow();
-  return c10::make_intrusive<c10d::PrefixStore>(name, store);
+  return rank == 0 ? session.lead() : session.follow();
+}
+
+c10::intrusive_ptr<c10d::Store> without_prefixes(const c10::intrusive_ptr<c10d::Store>& store) {
+  auto* const part = dynamic_cast<c10d::PrefixStore*>(store.get());
+  return part != nullptr ? part->getUnderlyingNonPrefixStore() : store;
 }
 
 }  // namespace unisono::pytorch

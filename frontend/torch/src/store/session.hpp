@@ -8,13 +8,16 @@
 #pragma once
 
 #include <chrono>
+#include <string>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
 namespace unisono::pytorch {
 
-// All ranks of a group call it. A part of `store` in which there are no values yet. Throws
-// DistBackendError, or the store's error.
-c10::intrusive_ptr<c10d::Store> open_session(const c10::intrusive_ptr<c10d::Store>& store, int rank,
-                                             int size, std::chrono::milliseconds timeout);
+// All ranks of a group call it. A prefix of keys for which there are no values yet, in whatever
+// part of the store they lie. Throws DistBackendError, or the store's error.
+std::string open_session(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
+                         std::chrono::milliseconds timeout);
+// The store without the prefixes that torch has given it.
+c10::intrusive_ptr<c10d::Store> without_prefixes(const c10::intrusive_ptr<c10d::Store>& store);
 
 }  // namespace unisono::pytorch

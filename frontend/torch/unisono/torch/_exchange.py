@@ -2,6 +2,7 @@
 """How the ranks of a group make their job over a store of torch, in Python."""
 
 import datetime
+import os
 import secrets
 import threading
 import time
@@ -20,6 +21,7 @@ _NOTICING = 1.0
 # Seconds for a connection to a store. The server of a TCPStore asks the DNS for the name of each
 # address that connects. Meanwhile it serves nobody, and a lost answer costs 5 s.
 _PATIENCE = 0.1
+_MOST_TO_CONNECT = 10
 
 
 class Peer(NamedTuple):
@@ -31,51 +33,102 @@ class Peer(NamedTuple):
     why_lost: Callable[[], str]  # empty: it is not lost, as far as is known
 
 
-class StoreConnection:
-    """One further connection to the store of a group, for its threads of messages. A thread may
-    wait for long in the group's own connection, which serves one thread at a time. No thread waits
-    in this one. While torch is slow to make it, the group's own one takes its place. Any thread."""
+class _Connection:
+    """The further connection to one store, of all groups that have it."""
 
-    def __init__(self, store: Any) -> None:
-        self._store = store
+    def __init__(self, base: Any) -> None:
+        self._base = base
         self._changed = threading.Condition()
         self._made: Any = None
-        self._error: Optional[Exception] = None
-        self._is_connecting = False
+        self._thread: Optional[threading.Thread] = None
         self._begin = 0.0
+        self.users = 0
 
     def get(self, look: Callable[[], None]) -> Any:
-        """The first call makes the connection. `look` is called meanwhile, and raises to end it."""
-        if not hasattr(self._store, "clone"):
-            return self._store
-        while True:
+        """None: it is not made yet, and torch is slow."""
+        with self._changed:
+            if self._thread is None:
+                self._begin = time.monotonic()
+                self._thread = threading.Thread(target=self._connect, daemon=True)
+                self._thread.start()
+        while self._made is None and time.monotonic() - self._begin < _PATIENCE:
             with self._changed:
-                found = self._made or self._connected()
-            if found is not None:
-                return found
-            look()
-
-    def _connected(self) -> Any:
-        if self._error is not None:
-            error, self._error = self._error, None
-            raise error
-        if not self._is_connecting:
-            self._is_connecting, self._begin = True, time.monotonic()
-            threading.Thread(target=self._connect, daemon=True).start()
-        if time.monotonic() - self._begin >= _PATIENCE:
-            return self._store
-        self._changed.wait(_LONGEST_PAUSE)
+                self._changed.wait_for(lambda: self._made is not None, _LONGEST_PAUSE)
+            if self._made is None:
+                look()
         return self._made
 
     def _connect(self) -> None:
-        made, error = None, None
         try:
-            made = self._store.clone()
-        except Exception as raised:
-            error = raised
+            made = _connected_again(self._base)
+        except Exception:  # a store that has ended fails there, too
+            made = self._base
         with self._changed:
-            self._is_connecting, self._made, self._error = False, made, error
+            self._made = made
             self._changed.notify_all()
+
+    def end(self) -> None:
+        if self._thread is not None:
+            self._thread.join()
+
+
+def _connected_again(base: Any) -> Any:
+    """The end of the last group waits for it. A store's own limit may be 30 min."""
+    if not isinstance(base, dist.TCPStore):
+        return base.clone()
+    limit = min(base.timeout, datetime.timedelta(seconds=_MOST_TO_CONNECT))
+    made = dist.TCPStore(base.host, base.port, None, False, limit, wait_for_workers=False,
+                         use_libuv=getattr(base, "libuvBackend", None))
+    made.set_timeout(base.timeout)
+    return made
+
+
+class StoreConnection:
+    """One further connection to the store of a group, for its threads of messages. A thread of the
+    program may wait for long in the group's own connection, which serves one thread at a time. No
+    thread waits in this one. All groups of the process that have the same store share it. While
+    torch is slow to make it, or if it cannot be made, the group's own one takes its place. Any
+    thread."""
+
+    _lock = threading.Lock()  # for the next one
+    _all: dict[tuple[int, int], _Connection] = {}  # by process and store, which they keep alive
+
+    def __init__(self, base: Any, prefix: str) -> None:
+        """The group's keys begin with `prefix`. `base`: without_prefixes() of the store."""
+        self._prefix = prefix
+        self.own = dist.distributed_c10d.PrefixStore(prefix, base)
+        self._key = (os.getpid(), id(base))
+        self._connection: Optional[_Connection] = None
+        if hasattr(base, "clone"):
+            with self._lock:
+                self._connection = self._all.setdefault(self._key, _Connection(base))
+                self._connection.users += 1
+
+    def get(self, look: Callable[[], None]) -> Any:
+        """The first call of the process makes it. `look` is called meanwhile, and raises to end
+        it."""
+        connection = self._connection
+        made = connection.get(look) if connection is not None else None
+        return self.own if made is None else dist.distributed_c10d.PrefixStore(self._prefix, made)
+
+    def release(self) -> None:
+        """The group needs it no longer. Ends the connection if no other group has it."""
+        with self._lock:
+            connection, self._connection = self._connection, None
+            if connection is None or self._key[0] != os.getpid():
+                return
+            connection.users -= 1
+            if connection.users > 0:
+                return
+            del self._all[self._key]
+        connection.end()
+
+
+def without_prefixes(store: Any) -> Any:
+    """The store without the prefixes that torch has given it."""
+    while isinstance(store, dist.distributed_c10d.PrefixStore):
+        store = store.underlying_store
+    return store
 
 
 def departure_key(rank: int) -> str:
@@ -140,14 +193,14 @@ class _Session:
         self._begin = time.monotonic()
         self._name = ""
 
-    def open(self) -> Any:
+    def open(self) -> str:
         if self._size == 1:
             self._name = self._number
         elif self._rank == 0:
             self._lead()
         else:
             self._follow()
-        return dist.distributed_c10d.PrefixStore(self._name, self._store)
+        return self._name
 
     def _hello(self, rank: int) -> str:
         return f"unisono/python/hello/{rank}"
@@ -203,8 +256,9 @@ class _Session:
         time.sleep(min(max(elapsed / 4, _SHORTEST_PAUSE), _LONGEST_PAUSE))
 
 
-def open_session(store: Any, rank: int, size: int, timeout: datetime.timedelta) -> Any:
-    """All ranks of a group call it."""
+def open_session(store: Any, rank: int, size: int, timeout: datetime.timedelta) -> str:
+    """All ranks of a group call it. A prefix of keys for which there are no values yet, in whatever
+    part of the store they lie."""
     return _Session(store, rank, size, timeout).open()
 
 

@@ -155,9 +155,9 @@ class _Channel:
 class Messages:
     """Those of one rank in one group."""
 
-    def __init__(self, store: Any, group: Calls, rank: int, size: int,
+    def __init__(self, store: StoreConnection, group: Calls, rank: int, size: int,
                  timeout: datetime.timedelta) -> None:
-        self._store, self._group = StoreConnection(store), group
+        self._store, self._group = store, group
         self._rank, self._size = rank, size
         self.timeout = timeout
         self._is_closing = False

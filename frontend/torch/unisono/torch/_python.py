@@ -21,7 +21,7 @@ import torch.distributed as dist
 import unisono
 
 from ._calls import BadArgument, Calls, Work, note_end_of_interpreter, stay_if_interpreter_ends
-from ._exchange import departure_key, open_session
+from ._exchange import StoreConnection, departure_key, open_session, without_prefixes
 from ._memory import Blocks
 from ._messages import Messages
 
@@ -177,12 +177,13 @@ class PythonBackend(_c10d.Backend):
 
     def __init__(self, store: Any, rank: int, size: int, timeout: datetime.timedelta) -> None:
         super().__init__(rank, size)
-        store = open_session(store, rank, size, timeout)
-        self._calls = Calls(lambda: store, rank, size, timeout)
+        connection = StoreConnection(without_prefixes(store),
+                                     open_session(store, rank, size, timeout))
+        self._store = connection
+        self._calls = Calls(lambda: connection.own, rank, size, timeout)
         self._calls.open()
-        self._messages = Messages(store, self._calls, rank, size, timeout)
+        self._messages = Messages(self._store, self._calls, rank, size, timeout)
         self._blocks = Blocks()
-        self._store = store
         self._group = (rank, size)
         _living.add(self)
 
@@ -202,11 +203,12 @@ class PythonBackend(_c10d.Backend):
         # Before the wait for messages that were sent: their receivers may leave now, too.
         if self.is_own():
             try:
-                self._store.set(departure_key(self._group[0]), "1")
+                self._store.own.set(departure_key(self._group[0]), "1")
             except Exception:  # the store has ended, so nobody can read it
                 pass
         self._calls.finish_queued()
         self._messages.finish()
+        self._store.release()
         self._calls.close()  # the messages ask it for lost ranks
 
     def is_own(self) -> bool:
@@ -266,7 +268,7 @@ class PythonBackend(_c10d.Backend):
             raise ValueError(f"unisono: shrink: rank {rank} is one of the excluded ranks")
         name = "-".join(["unisono-without", *map(str, excluded)])
         timeout = options._timeout if options is not None else self._calls.timeout
-        return PythonBackend(_c10d.PrefixStore(name, self._store), kept.index(rank), len(kept),
+        return PythonBackend(_c10d.PrefixStore(name, self._store.own), kept.index(rank), len(kept),
                              timeout)
 
     def send(self, tensors: list[torch.Tensor], target: int, tag: int) -> Any:
