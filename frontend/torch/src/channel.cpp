@@ -77,12 +77,12 @@ c10::intrusive_ptr<c10d::Store> Channel::connected() {
   });
 }
 
-void Channel::open(Milliseconds timeout) {
+void Channel::open(const Group::Limit& limit) {
   if (is_open_) return;
   // A rank that leaves takes no messages any more, but those that it has sent are still to come.
   MessagePeer other{message(), peer(), rank_ == source_,
                     [this] { return whole_.why_lost(peer()); }};
-  group_.start(connected(), name(), rank_ == source_ ? 0 : 1, 2, timeout, std::move(other),
+  group_.start(connected(), name(), rank_ == source_ ? 0 : 1, 2, limit, std::move(other),
                {source_, target_});
   is_open_ = true;
 }
@@ -99,10 +99,10 @@ c10::intrusive_ptr<c10d::Work> Channel::send(const Tensor& tensor, int tag, Mill
   const char* const title = "unisono:send";
   auto work = c10::make_intrusive<QueuedWork>(rank_, c10d::OpType::SEND, Tensors{tensor},
                                               is_buffered ? nullptr : title, Tensors{tensor});
-  queue_.push(work, [this, values, tag, timeout, is_buffered] {
+  queue_.push(work, [this, values, tag, limit = Group::Limit(timeout), is_buffered] {
     try {
-      open(timeout);
-      group_.run(send_name_.c_str(), timeout, [&](unisono_comm_t comm) {
+      open(limit);
+      group_.run(send_name_.c_str(), limit.timeout, [&](unisono_comm_t comm) {
         Header header{tag, static_cast<std::int64_t>(values.nbytes())};
         const int code = unisono_broadcast(&header, sizeof header, UNISONO_BYTE, 0, comm);
         if (code != UNISONO_OK || header.bytes == 0) return code;
@@ -134,7 +134,8 @@ c10::intrusive_ptr<c10d::Work> Channel::receive(const Tensor& tensor, int tag,
   {
     const std::lock_guard lock(posting_);
     if (!find_early(tag, early)) {
-      queue_.push(nullptr, [this, receipt, timeout] { serve(receipt, timeout); });
+      queue_.push(nullptr,
+                  [this, receipt, limit = Group::Limit(timeout)] { serve(receipt, limit); });
       posted_.push_back(receipt);
       return work;
     }
@@ -144,28 +145,29 @@ c10::intrusive_ptr<c10d::Work> Channel::receive(const Tensor& tensor, int tag,
   return work;
 }
 
-// Until this receive has its message; the messages of other receives on the way are theirs.
-void Channel::serve(const std::shared_ptr<Receipt>& receipt, Milliseconds timeout) {
+// Until this receive has its message; the messages of other receives on the way are theirs. They
+// are told at once: the message that this one waits for may be sent only then.
+void Channel::serve(const std::shared_ptr<Receipt>& receipt, const Group::Limit& to_open) {
   const at::AutoDispatchBelowADInplaceOrView guard;
-  Receipts ended;
-  serve(receipt, timeout, ended);
-  const WorkQueue::Callbacks callbacks(queue_);
-  for (const std::shared_ptr<Receipt>& each : ended) each->tell();
+  const Group::Limit limit(to_open.timeout);
+  for (bool has_ended = false; !has_ended;) {
+    Receipts ended;
+    has_ended = serve_one(receipt, to_open, limit, ended);
+    const WorkQueue::Callbacks callbacks(queue_);
+    for (const std::shared_ptr<Receipt>& each : ended) each->tell();
+  }
 }
 
-void Channel::serve(const std::shared_ptr<Receipt>& receipt, Milliseconds timeout,
-                    Receipts& ended) {
+// One message. True: the receive has ended.
+bool Channel::serve_one(const std::shared_ptr<Receipt>& receipt, const Group::Limit& to_open,
+                        const Group::Limit& limit, Receipts& ended) {
   const Turn turn(*this, std::unique_lock(receiving_), ended);
-  if (receipt->has_ended) return;
+  if (receipt->has_ended) return true;
   try {
-    open(timeout);
-    group_.run(receive_name_.c_str(), timeout, [&](unisono_comm_t comm) {
-      int code = UNISONO_OK;
-      while (code == UNISONO_OK && !receipt->has_ended) {
-        code = receive_header(comm);
-        if (code == UNISONO_OK) code = receive_body(comm, nullptr);
-      }
-      return code;
+    open(to_open);
+    group_.run(receive_name_.c_str(), limit, [&](unisono_comm_t comm) {
+      const int code = receive_header(comm);
+      return code == UNISONO_OK ? receive_body(comm, nullptr) : code;
     });
   } catch (...) {
     {
@@ -175,6 +177,7 @@ void Channel::serve(const std::shared_ptr<Receipt>& receipt, Milliseconds timeou
     receipt->end(std::current_exception());
     ended_.push_back(receipt);
   }
+  return receipt->has_ended;
 }
 
 int Channel::receive_header(unisono_comm_t comm) {

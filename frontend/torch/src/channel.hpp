@@ -79,13 +79,15 @@ class Channel {
   // One operation at a time holds it, at the receiver.
   class Turn;
 
-  void open(Milliseconds timeout);
+  // The limit is that of the operation since its call: those that wait for one end together.
+  void open(const Group::Limit& limit);
   c10::intrusive_ptr<c10d::Store> connected();
   const std::string& message() const { return rank_ == source_ ? send_name_ : receive_name_; }
   int peer() const { return rank_ == source_ ? target_ : source_; }
   std::string name() const;
-  void serve(const std::shared_ptr<Receipt>& receipt, Milliseconds timeout);
-  void serve(const std::shared_ptr<Receipt>& receipt, Milliseconds timeout, Receipts& ended);
+  void serve(const std::shared_ptr<Receipt>& receipt, const Group::Limit& to_open);
+  bool serve_one(const std::shared_ptr<Receipt>& receipt, const Group::Limit& to_open,
+                 const Group::Limit& limit, Receipts& ended);
   int receive_header(unisono_comm_t comm);
   int has_header(unisono_comm_t comm, bool& has);
   int receive_body(unisono_comm_t comm, Receipt* from_any);

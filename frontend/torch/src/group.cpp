@@ -9,8 +9,6 @@
 namespace unisono::pytorch {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 // Replaces the numbers after "rank ".
@@ -41,10 +39,11 @@ Group::Group(const c10::intrusive_ptr<c10d::Store>& store, const std::string& na
 }
 
 void Group::start(const c10::intrusive_ptr<c10d::Store>& store, const std::string& name, int rank,
-                  int size, Milliseconds timeout, std::optional<MessagePeer> peer,
+                  int size, const Limit& limit, std::optional<MessagePeer> peer,
                   std::vector<int> ranks) {
   TORCH_CHECK_WITH(DistBackendError, !is_closing_, "unisono: the group has been shut down");
-  StoreExchange exchange(store, name, rank, size, timeout, is_aborted_, std::move(peer));
+  StoreExchange exchange(store, name, rank, size, {limit.timeout, limit.end}, is_aborted_,
+                         std::move(peer));
   const unisono_comm_t comm = exchange.init();
   const std::lock_guard lock(mutex_);
   comm_ = comm;
@@ -53,12 +52,12 @@ void Group::start(const c10::intrusive_ptr<c10d::Store>& store, const std::strin
   unisono_set_interrupt(comm_, &asks_to_stop, this);
 }
 
-void Group::begin(const char* name, Milliseconds timeout) {
+void Group::begin(const char* name, const Limit& limit) {
   // abort() may have come amid a call that did not wait, so that the others were not told.
   if (is_aborted_ && comm_ != nullptr) unisono_refuse(comm_, "the group has been aborted");
   TORCH_CHECK_WITH(DistBackendError, comm_ != nullptr && !is_aborted_ && !is_closing_, name,
                    ": the group has been ", is_aborted_ ? "aborted" : "shut down");
-  deadline_ = Clock::now() + timeout;
+  deadline_ = limit.end;
   is_late_ = false;
 }
 

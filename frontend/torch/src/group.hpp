@@ -23,7 +23,15 @@ namespace unisono::pytorch {
 
 class Group {
  public:
+  using Clock = std::chrono::steady_clock;
   using Milliseconds = std::chrono::milliseconds;
+
+  // The limit of an operation that takes one call or more.
+  struct Limit {
+    Limit(Milliseconds of_all) : timeout(of_all), end(Clock::now() + of_all) {}  // NOLINT: implicit
+    Milliseconds timeout;
+    Clock::time_point end;
+  };
 
   // Makes the job of this group: all its ranks do.
   Group(const c10::intrusive_ptr<c10d::Store>& store, const std::string& name, int rank, int size,
@@ -36,16 +44,16 @@ class Group {
 
   // `peer`: as StoreExchange has it. `ranks`: the numbers by which messages name the ranks.
   void start(const c10::intrusive_ptr<c10d::Store>& store, const std::string& name, int rank,
-             int size, Milliseconds timeout, std::optional<MessagePeer> peer = {},
+             int size, const Limit& limit, std::optional<MessagePeer> peer = {},
              std::vector<int> ranks = {});
   // Runs the call and throws its error. `call(comm)` makes the library's calls for one operation
   // and returns their code; it may throw BadArgument. `name` is that of the operation, for
   // messages.
   template <class Call>
-  void run(const char* name, Milliseconds timeout, const Call& call) {
+  void run(const char* name, const Limit& limit, const Call& call) {
     own_process_.require(name);
     const std::lock_guard lock(mutex_);
-    begin(name, timeout);
+    begin(name, limit);
     try {
       const int code = call(comm_);
       if (code == UNISONO_OK) [[likely]]
@@ -57,7 +65,7 @@ class Group {
       refuse(name, error.what());
       throw;
     }
-    raise(name, timeout);
+    raise(name, limit.timeout);
   }
   // Memory that the other ranks of this host can read, for unisono_memory_free; null: none is to be
   // had, or the group has ended. Any thread.
@@ -79,7 +87,7 @@ class Group {
 
  private:
   static int asks_to_stop(void* group);
-  void begin(const char* name, Milliseconds timeout);
+  void begin(const char* name, const Limit& limit);
   void refuse(const char* name, const char* why);
   [[noreturn]] void raise(const char* name, Milliseconds timeout);
   std::string last_error() const;
@@ -93,7 +101,7 @@ class Group {
   std::atomic<bool> is_aborted_ = false;
   std::atomic<bool> is_closing_ = false;
   // These belong to the call in progress; the thread that runs it uses them.
-  std::chrono::steady_clock::time_point deadline_;
+  Clock::time_point deadline_;
   bool is_late_ = false;
   std::exception_ptr error_;  // of Python's handler of a signal
 };

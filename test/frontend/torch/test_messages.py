@@ -108,6 +108,49 @@ def test_a_late_rank_of_an_open_channel(tmp_path, kind):
     assert run(late_later, tmp_path, 3) == [True] * 3
 
 
+def answered_in_turn():
+    """Both receives wait already when the first message comes. The second one is sent when the
+    first has been answered."""
+    first, second = torch.zeros(1), torch.zeros(1)
+    if dist.get_rank() == 0:
+        dist.barrier()
+        dist.send(torch.tensor([1.0]), 1, tag=1)
+        dist.recv(first, 1, tag=9)
+        dist.send(torch.tensor([2.0]), 1, tag=2)
+    else:
+        works = [dist.irecv(second, 0, tag=2), dist.irecv(first, 0, tag=1)]
+        dist.barrier()
+        works[1].wait()
+        dist.send(first, 0, tag=9)
+        works[0].wait()
+        assert (first.item(), second.item()) == (1.0, 2.0)
+    dist.barrier()
+    return True
+
+
+def test_a_receive_ends_while_an_earlier_one_waits(tmp_path, kind):
+    assert run(answered_in_turn, tmp_path, 2) == [True, True]
+
+
+def nobody_sends():
+    """The receives end together at the timeout of the group, and not one timeout after another."""
+    count, limit = 12, 1.0
+    group = dist.new_group(timeout=datetime.timedelta(seconds=limit))
+    begin = time.monotonic()
+    if dist.get_rank() == 1:
+        works = [dist.irecv(torch.ones(GOOD), 0, group=group, tag=tag) for tag in range(count)]
+        for work in works:
+            with pytest.raises(dist.DistBackendError, match="from rank 0: timed out .* rank 0 has"):
+                work.wait()
+    elapsed = time.monotonic() - begin
+    dist.barrier()
+    return dist.get_rank() == 0 or limit <= elapsed < count * limit
+
+
+def test_receives_that_nobody_sends_to_end_at_the_timeout(tmp_path, kind):
+    assert run(nobody_sends, tmp_path, 2) == [True, True]
+
+
 class SlowStore(dist.Store):
     """Its clone comes when `may_come` is set."""
 

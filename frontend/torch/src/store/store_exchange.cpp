@@ -11,7 +11,7 @@
 namespace unisono::pytorch {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using Clock = StoreExchange::Clock;
 // A waiting rank looks so often whether the group has been aborted.
 constexpr std::chrono::milliseconds kTurn{500};
 // The library may notice only some time after the store's end that the rank which hosted it is
@@ -46,13 +46,13 @@ bool wait_a_turn(c10d::Store& store, const std::vector<std::string>& keys,
 }
 
 StoreExchange::StoreExchange(c10::intrusive_ptr<c10d::Store> store, std::string name, int rank,
-                             int size, std::chrono::milliseconds timeout,
-                             const std::atomic<bool>& stop, std::optional<MessagePeer> peer)
+                             int size, const Limit& limit, const std::atomic<bool>& stop,
+                             std::optional<MessagePeer> peer)
     : store_(std::move(store)),
       name_(std::move(name)),
       rank_(rank),
       size_(size),
-      timeout_(timeout),
+      limit_(limit),
       stop_(stop),
       peer_(std::move(peer)) {}
 
@@ -61,7 +61,7 @@ unisono_comm_t StoreExchange::init() {
   unisono_init_options_t options{};
   options.size = sizeof options;
   constexpr std::int64_t kMostMs = 24 * 60 * 60 * 1000;
-  options.timeout_ms = std::clamp<std::int64_t>(timeout_.count(), 1, kMostMs);
+  options.timeout_ms = std::clamp<std::int64_t>(limit_.timeout.count(), 1, kMostMs);
   unisono_comm_t comm = nullptr;
   const int code = unisono_init_with(rank_, size_, &exchange, &options, &comm);
   if (error_) std::rethrow_exception(error_);
@@ -134,9 +134,10 @@ void StoreExchange::allgather(const void* input, void* output, std::size_t bytes
 }
 
 void StoreExchange::wait(const std::vector<std::string>& keys) {
-  const Clock::time_point limit = Clock::now() + timeout_;
+  const Clock::time_point limit = round_ == 0 ? limit_.end : Clock::now() + limit_.timeout;
   for (;;) {
-    if (wait_a_turn(*store_, keys, kTurn)) return;
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(limit - Clock::now());
+    if (wait_a_turn(*store_, keys, std::clamp(left, std::chrono::milliseconds(0), kTurn))) return;
     if (stop_) C10_THROW_ERROR(DistBackendError, "unisono: the group has been aborted");
     if (peer_) require_peer(keys[static_cast<std::size_t>(1 - rank_)]);
     if (Clock::now() < limit) continue;
@@ -145,7 +146,7 @@ void StoreExchange::wait(const std::vector<std::string>& keys) {
 }
 
 std::string StoreExchange::describe_missing(const std::vector<std::string>& keys) {
-  const std::string time = std::to_string(timeout_.count()) + " ms";
+  const std::string time = std::to_string(limit_.timeout.count()) + " ms";
   if (peer_) {
     return peer_->message + ": timed out after " + time + ": rank " + std::to_string(peer_->rank) +
            " has not begun its part of the message";

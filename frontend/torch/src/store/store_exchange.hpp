@@ -38,10 +38,17 @@ struct MessagePeer {
 
 class StoreExchange {
  public:
+  using Clock = std::chrono::steady_clock;
+  // Each wait for the other ranks ends after `timeout`, the first one at `end`.
+  struct Limit {
+    std::chrono::milliseconds timeout;
+    Clock::time_point end;
+  };
+
   // `name` is that of the group within the store. A wait ends when `stop` becomes true, or when the
   // peer is lost.
   StoreExchange(c10::intrusive_ptr<c10d::Store> store, std::string name, int rank, int size,
-                std::chrono::milliseconds timeout, const std::atomic<bool>& stop,
+                const Limit& limit, const std::atomic<bool>& stop,
                 std::optional<MessagePeer> peer = {});
 
   // Whether a rank has begun to make the job of this name, or has made it. Does not wait.
@@ -62,7 +69,7 @@ class StoreExchange {
   c10::intrusive_ptr<c10d::Store> store_;
   std::string name_;
   int rank_, size_;
-  std::chrono::milliseconds timeout_;
+  Limit limit_;
   const std::atomic<bool>& stop_;
   std::optional<MessagePeer> peer_;
   int round_ = 0;

@@ -7,6 +7,7 @@ import os
 import queue
 import re
 import threading
+import time
 from collections.abc import Callable
 from typing import Any, Optional
 
@@ -128,10 +129,11 @@ class Calls:
         self._ended = ""  # how the group has ended
         self._process = os.getpid()
 
-    def open(self) -> None:
+    def open(self, end: Optional[float] = None) -> None:
+        """`end`: by time.monotonic(), of the first wait for the other ranks."""
         if self._comm is None:
             self._comm = join(self._store(), *self._place, self.timeout,
-                              lambda: bool(self._ended), self._peer)
+                              lambda: bool(self._ended), self._peer, end)
 
     def is_own(self) -> bool:
         """Not in a forked child."""
@@ -176,7 +178,7 @@ class Calls:
             # A callback may wait for what it starts, so another thread serves from now on.
             if self._server in (None, threading.current_thread()):
                 self._start_server()
-        self._queue.put((work, name, limit, operation))
+        self._queue.put((work, name, limit, operation, time.monotonic() + limit.total_seconds()))
         return work
 
     def _start_server(self) -> None:
@@ -191,10 +193,11 @@ class Calls:
             if self._server is threading.current_thread():
                 self._start_server()
 
-    def _run(self, name: str, limit: datetime.timedelta, operation: Callable[[], None]) -> None:
+    def _run(self, name: str, limit: datetime.timedelta, operation: Callable[[], None],
+             end: Optional[float] = None) -> None:
         if self._ended:
             raise dist.DistBackendError(f"unisono: {name}: the group has been {self._ended}")
-        self.open()
+        self.open(end)
         try:
             with self._using:
                 self.comm.timeout = min(limit, _DAY).total_seconds()
@@ -251,10 +254,10 @@ class Calls:
         _own.serves = True
         while (self._server is threading.current_thread()
                and (item := self._queue.get()) is not None):
-            work, name, limit, operation = item
+            work, name, limit, operation, end = item
             error: Optional[Exception] = None
             try:
-                self._run(name, limit, operation)
+                self._run(name, limit, operation, end)
             except Exception as raised:
                 error = raised
             del item, operation

@@ -136,9 +136,10 @@ def departure_key(rank: int) -> str:
 
 
 def join(store: Any, rank: int, size: int, timeout: datetime.timedelta,
-         has_ended: Callable[[], bool], peer: Optional[Peer] = None) -> unisono.Communicator:
+         has_ended: Callable[[], bool], peer: Optional[Peer] = None,
+         end: Optional[float] = None) -> unisono.Communicator:
     """The communicator of a group. A value in the store is deleted when all ranks have read it.
-    A wait ends when the peer is lost."""
+    A wait ends when the peer is lost, and the first one at `end`."""
     round_number, prefix = 0, peer.prefix if peer is not None else ""
 
     def allgather(own: bytes) -> bytes:
@@ -155,7 +156,7 @@ def join(store: Any, rank: int, size: int, timeout: datetime.timedelta,
         nonlocal round_number
         keys = [f"{prefix}unisono/python/{round_number}/{each}" for each in range(size)]
         store.set(keys[rank], own.hex())
-        _wait(store, keys, rank, timeout, has_ended, peer)
+        _wait(store, keys, rank, timeout, has_ended, peer, end if round_number == 0 else None)
         every = b"".join(bytes.fromhex(store.get(key).decode()) for key in keys)
         # A rank that has written to this round has read the one before.
         if round_number > 0:
@@ -283,8 +284,9 @@ def _require(peer: Peer, store: Any, key: str) -> None:
 
 
 def _wait(store: Any, keys: list[str], rank: int, timeout: datetime.timedelta,
-          has_ended: Callable[[], bool], peer: Optional[Peer]) -> None:
+          has_ended: Callable[[], bool], peer: Optional[Peer], end: Optional[float]) -> None:
     begin = time.monotonic()
+    limit = timeout.total_seconds() if end is None else end - begin
     next_look = _TURN
     while not store.check(keys):  # a wait in a TCPStore logs warnings when it is over
         elapsed = time.monotonic() - begin
@@ -293,7 +295,7 @@ def _wait(store: Any, keys: list[str], rank: int, timeout: datetime.timedelta,
         if peer is not None and elapsed >= next_look:
             next_look = elapsed + _TURN
             _require(peer, store, keys[1 - rank])
-        if elapsed < timeout.total_seconds():
+        if elapsed < limit:
             time.sleep(min(max(elapsed / 4, _SHORTEST_PAUSE), _LONGEST_PAUSE))
             continue
         if peer is not None:
