@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Group: the communicator of a process group. It runs one call at a time, from any thread, with a
 // deadline, and turns the library's errors into torch's. A call that is aborted, late or
-// interrupted by a signal is cancelled for all ranks.
+// interrupted by a signal is cancelled for all ranks. If a rank refuses a call for its arguments,
+// the other ranks hear it at once. If all ranks have refused that call, the group goes on at the
+// next one.
 #pragma once
 
 #include <unisono/unisono.h>
@@ -57,7 +59,7 @@ class Group {
     try {
       const int code = call(comm_);
       if (code == UNISONO_OK) [[likely]]
-        return;
+        return note_success();
     } catch (const BadArgument& why) {
       refuse(name, why.what());
       why.raise(name);
@@ -88,7 +90,12 @@ class Group {
  private:
   static int asks_to_stop(void* group);
   void begin(const char* name, const Limit& limit);
+  void require_open(const char* name) const;
   void refuse(const char* name, const char* why);
+  bool have_all_refused(const char* name);
+  void recover(const char* name);
+  void note_success();
+  void note_failure();
   [[noreturn]] void raise(const char* name, Milliseconds timeout);
   std::string last_error() const;
 
@@ -96,8 +103,13 @@ class Group {
   mutable std::mutex mutex_;
   std::mutex ending_;  // by allocate() and close(): a call in progress has the other one
   unisono_comm_t comm_ = nullptr;
-  int rank_ = 0;            // by which messages name it
-  std::vector<int> ranks_;  // by which messages name the ranks; empty: as the library does
+  unisono_comm_t world_ = nullptr;  // of the job; comm_ is another one after a refused call
+  bool is_whole_ = true;            // all calls are collectives of the process group
+  std::uint64_t calls_ = 0;
+  bool has_refused_ = false;  // the last call
+  bool has_failed_ = false;   // for good
+  int rank_ = 0;              // by which messages name it
+  std::vector<int> ranks_;    // by which messages name the ranks; empty: as the library does
   std::atomic<bool> is_aborted_ = false;
   std::atomic<bool> is_closing_ = false;
   // These belong to the call in progress; the thread that runs it uses them.

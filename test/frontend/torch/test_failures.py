@@ -48,6 +48,60 @@ def test_a_wrong_call_is_an_error_on_every_rank(tmp_path, name):
     assert run(wrong_call, tmp_path, 2, name) == [True, True]
 
 
+def refused_by_all(rounds):
+    """All ranks make the same wrong call, blocking or not, and some come late to it."""
+    rank, size = dist.get_rank(), dist.get_world_size()
+    for number in range(rounds):
+        for call, kind, text in WRONG.values():
+            first = torch.full(GOOD, float(rank))
+            dist.broadcast(first, 0)  # from which rank 0 goes on at once
+            assert first.tolist() == [0.0] * 4
+            with pytest.raises(kind, match=text):
+                call()
+            tensor = torch.ones(GOOD)
+            dist.all_reduce(tensor)
+            assert tensor.tolist() == [float(size)] * 4
+        with pytest.raises(TypeError, match="BAND"):
+            dist.all_reduce(torch.ones(4), dist.ReduceOp.BAND, async_op=True).wait()
+        works = [dist.all_reduce(each, async_op=True) for each in (torch.ones(1), torch.ones(2))]
+        for work in works:
+            work.wait()
+        assert back_end().allocate_tensor(4, dtype=torch.float32,
+                                          device=torch.device("cpu")).numel() == 4
+    dist.barrier()
+    return True
+
+
+@pytest.mark.parametrize("kind", ["compiled", "python"])
+@pytest.mark.parametrize("ranks", [2, 4])
+def test_a_group_goes_on_after_a_call_that_all_ranks_have_refused(tmp_path, monkeypatch, kind,
+                                                                  ranks):
+    monkeypatch.setenv("TORCH_UNISONO", kind)
+    assert run(refused_by_all, tmp_path, ranks, 3) == [True] * ranks
+
+
+def refused_by_some():
+    """Rank 0 makes the call that others refuse, after a call that all have refused."""
+    with pytest.raises(TypeError, match="BAND"):
+        dist.all_reduce(torch.ones(4), dist.ReduceOp.BAND)
+    if dist.get_rank() == 0:
+        with pytest.raises(dist.DistBackendError, match="rank [12].*BAND"):
+            dist.all_reduce(torch.ones(GOOD))
+    else:
+        with pytest.raises(TypeError, match="BAND"):
+            dist.all_reduce(torch.ones(4), dist.ReduceOp.BAND)
+    for _ in range(2):
+        with pytest.raises(dist.DistBackendError, match="BAND"):
+            dist.all_reduce(torch.ones(GOOD))
+    return True
+
+
+@pytest.mark.parametrize("kind", ["compiled", "python"])
+def test_a_group_ends_after_a_call_that_some_ranks_have_refused(tmp_path, monkeypatch, kind):
+    monkeypatch.setenv("TORCH_UNISONO", kind)
+    assert run(refused_by_some, tmp_path, 3) == [True] * 3
+
+
 def mismatch():
     with pytest.raises(dist.DistBackendError, match="rank"):
         dist.all_reduce(torch.ones(3 + dist.get_rank()))

@@ -18,6 +18,10 @@ import unisono
 from ._exchange import Peer, join
 
 _DAY = datetime.timedelta(days=1)
+# Each rank publishes in the communicator how its last call has ended: twice its number, or one more
+# if the rank has refused it.
+_FAILED = 2**64 - 1
+_SHORTEST_PAUSE, _LONGEST_PAUSE = 5e-5, 2e-3  # seconds between two questions for these words
 
 
 _ending: Optional[int] = None  # the thread that ends the interpreter, when it has begun
@@ -124,7 +128,10 @@ class Calls:
         self._threads: list[threading.Thread] = []
         self.pending = 0  # operations
         self._lock = threading.Lock()
-        self._has_failed = False
+        self._world: Optional[unisono.Communicator] = None  # of the job; the other one is a part
+        self._count = 0  # of calls
+        self._has_failed = False  # for good
+        self._has_refused = False  # the last call
         self._is_closing = False
         self._ended = ""  # how the group has ended
         self._process = os.getpid()
@@ -132,8 +139,8 @@ class Calls:
     def open(self, end: Optional[float] = None) -> None:
         """`end`: by time.monotonic(), of the first wait for the other ranks."""
         if self._comm is None:
-            self._comm = join(self._store(), *self._place, self.timeout,
-                              lambda: bool(self._ended), self._peer, end)
+            self._comm = self._world = join(self._store(), *self._place, self.timeout,
+                                            lambda: bool(self._ended), self._peer, end)
 
     def is_own(self) -> bool:
         """Not in a forked child."""
@@ -200,20 +207,87 @@ class Calls:
         self.open(end)
         try:
             with self._using:
-                self.comm.timeout = min(limit, _DAY).total_seconds()
+                self._begin(min(limit, _DAY).total_seconds())
                 operation()
+                if self._peer is None:
+                    self.comm.publish(2 * self._count)
         except BadArgument as error:
             self._refuse(f"unisono: {name}: {error}")
             raise error.kind(f"unisono: {name}: {error}") from None
         except unisono.Error as error:
-            is_first, self._has_failed = not self._has_failed, True
             is_own = isinstance(error, (unisono.ArgumentError, unisono.DatatypeError))
-            if is_own and is_first and not self._ended:
+            if is_own and not self._has_failed and not self._ended:
+                self._note_refusal()
                 raise  # ValueError, TypeError: of the arguments of this call
+            self._note_failure()
             raise dist.DistBackendError(f"unisono: {name}: {self._why(error, limit)}") from error
         except Exception as error:
             self._refuse(f"unisono: {name}: {error}")
             raise
+
+    def _begin(self, seconds: float) -> None:
+        self.comm.timeout = seconds
+        if self._peer is not None:
+            return  # the two ranks do not make the same calls
+        if self._has_refused:
+            self._recover(seconds)
+        self._count += 1
+
+    def _note_refusal(self) -> None:
+        """The other ranks hear it at once. If all ranks have refused the call, they go on at the
+        next one."""
+        self._has_failed = self._has_failed or self._peer is not None
+        self._has_refused = not self._has_failed
+        if self._has_refused:
+            self.comm.publish(2 * self._count + 1)
+
+    def _note_failure(self) -> None:
+        """A rank that has refused this call does not wait for it."""
+        self._has_failed = True
+        if self._peer is not None:
+            return
+        try:
+            self.comm.publish(_FAILED)
+        except unisono.Error:
+            pass  # the communicator has ended
+
+    def _recover(self, seconds: float) -> None:
+        """The communicator has failed by the call that this rank has refused. Nothing of that call
+        was sent, so all ranks go on in another one if none has made it. Otherwise the next call
+        tells why."""
+        self._has_refused = False
+        try:
+            if not self._have_all_refused(time.monotonic() + seconds):
+                self._note_failure()
+                return
+            made = self.comm.shrink()
+        except unisono.Error:
+            self._note_failure()
+            return
+        except BaseException:
+            self._note_failure()
+            raise
+        size, before = self.comm.size, self._comm
+        self._comm = made
+        made.timeout = seconds
+        if before is not None and before is not self._world:
+            before.close()
+        if made.size != size:  # a rank was lost meanwhile
+            self._refuse("ranks are lost")
+            self._note_failure()
+
+    def _have_all_refused(self, limit: float) -> bool:
+        """Asks what the ranks have published until that is certain. A rank that waits in this call
+        hears of the refusal, and fails."""
+        own, pause = 2 * self._count, _SHORTEST_PAUSE
+        while not self.comm.query("==", own + 1):
+            has_one_made = not self.comm.query("!=", own)
+            is_one_beyond = not self.comm.query("<=", own + 1)
+            if has_one_made or is_one_beyond or self._ended or time.monotonic() >= limit:
+                return False
+            time.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE)
+        return True
 
     def _why(self, error: unisono.Error, limit: datetime.timedelta) -> str:
         if self._ended:
@@ -244,7 +318,7 @@ class Calls:
             self._using.release()
 
     def _refuse(self, why: str) -> None:
-        self._has_failed = True
+        self._note_refusal()
         try:
             self.comm.refuse(why)
         except unisono.Error:
@@ -310,6 +384,7 @@ class Calls:
         if self._comm is None:
             return
         try:
-            self.comm.close()
+            assert self._world is not None
+            self._world.close()
         except unisono.Error:
             pass  # of a call that nobody has waited for

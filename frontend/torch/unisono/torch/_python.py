@@ -278,7 +278,7 @@ class PythonBackend(_c10d.Backend):
         return self._messages.receive(tensors[0], source, tag)
 
     def barrier(self, options: Any) -> Any:
-        return self._calls.submit("barrier", options, [], self._calls.comm.barrier)
+        return self._calls.submit("barrier", options, [], lambda: self._calls.comm.barrier())
 
     def broadcast(self, tensors: list[torch.Tensor], options: Any) -> Any:
         def run() -> None:
