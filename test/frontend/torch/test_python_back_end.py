@@ -153,6 +153,28 @@ def test_asynchronous_calls_and_futures(tmp_path):
     assert run(asynchronous, tmp_path, 2) == [[2.0 * i for i in range(8)]] * 2
 
 
+def complete_futures():
+    """The future of an operation that has ended is complete at once, also with an error."""
+    rank, size = dist.get_rank(), dist.get_world_size()
+    for _ in range(200):
+        every = [torch.zeros(2) for _ in range(size)]
+        work = dist.all_gather(every, torch.full((2,), float(rank)), async_op=True)
+        work.wait()
+        future = work.get_future()
+        assert future.done()
+        assert [each.tolist() for each in future.value()] == [[float(r)] * 2 for r in range(size)]
+    wrong = dist.all_reduce(torch.ones(4), dist.ReduceOp.BAND, async_op=True)
+    with pytest.raises(TypeError, match="BAND"):
+        wrong.wait()
+    with pytest.raises(Exception, match="BAND"):
+        wrong.get_future().value()
+    return True
+
+
+def test_the_future_of_an_ended_operation_is_complete(tmp_path):
+    assert run(complete_futures, tmp_path, 2) == [True, True]
+
+
 def left_out():
     with pytest.raises(RuntimeError, match="not support"):
         dist.recv(torch.ones(2))

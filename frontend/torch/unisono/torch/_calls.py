@@ -60,8 +60,9 @@ class Work(dist.Work):
         self._results = results
         self._ended = threading.Event()
         self._error: Optional[Exception] = None
-        self._source: torch.futures.Future[None] = torch.futures.Future()
-        self._future = self._source.then(lambda _: self._value())
+        self._lock = threading.Lock()  # for the next one and the end
+        self._source: Optional[torch.futures.Future[None]] = None  # of the future
+        self._future: Any = None  # made when it is asked for
         self._process = os.getpid()
 
     def _value(self) -> list[torch.Tensor]:
@@ -71,8 +72,11 @@ class Work(dist.Work):
 
     def complete(self, error: Optional[Exception]) -> None:
         self._error = error
-        self._ended.set()
-        self._source.set_result(None)
+        with self._lock:
+            self._ended.set()
+            source = self._source
+        if source is not None:
+            source.set_result(None)  # runs callbacks, so without the lock
 
     def wait(self, timeout: datetime.timedelta = datetime.timedelta(0)) -> bool:
         try:
@@ -107,6 +111,14 @@ class Work(dist.Work):
         return self._value()
 
     def get_future(self) -> Any:
+        """Complete if the operation is."""
+        with self._lock:
+            is_new, has_ended = self._future is None, self._ended.is_set()
+            if is_new:
+                self._source = torch.futures.Future()
+                self._future = self._source.then(lambda _: self._value())
+        if is_new and has_ended and self._source is not None:
+            self._source.set_result(None)
         return self._future
 
 
