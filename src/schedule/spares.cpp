@@ -8,12 +8,7 @@ namespace {
 
 thread_local Spares* used = nullptr;
 
-}  // namespace
-
-Spares::Use::Use(Spares& spares) : before_(std::exchange(used, &spares)) {}
-Spares::Use::~Use() { used = before_; }
-
-void Spares::keep(Schedule&& schedule) {
+void empty(Schedule& schedule) {
   schedule.shape = {};
   schedule.scratch_count = 0;
   schedule.slots.clear();
@@ -21,11 +16,31 @@ void Spares::keep(Schedule&& schedule) {
   schedule.after.clear();
   schedule.targets.clear();
   schedule.operands.clear();
+}
+
+}  // namespace
+
+Spares::Use::Use(Spares& spares) : before_(std::exchange(used, &spares)) {}
+Spares::Use::~Use() { used = before_; }
+
+void Spares::keep(Schedule&& schedule) {
+  empty(schedule);
   spare_.push_back(std::move(schedule));
   if (spare_.size() == 1) return;
   // The next one is often long where this one or the last one was: growing costs the most.
   Schedule &last = spare_.back(), &before = spare_[spare_.size() - 2];
   if (last.ops.capacity() < before.ops.capacity()) std::swap(last, before);
+}
+
+void Spares::keep_all(std::vector<Schedule>& set) {
+  if (spare_.empty()) {
+    for (Schedule& each : set) empty(each);
+    spare_.swap(set);
+    return;
+  }
+  if (set.size() > spare_.size()) spare_.reserve(spare_.size() + set.size());
+  for (Schedule& each : set) keep(std::move(each));
+  set.clear();
 }
 
 void Spares::give_back(Schedule&& schedule) {

@@ -29,6 +29,8 @@ class Spares {
   };
 
   void keep(Schedule&& schedule);
+  // All of a set, which is empty then.
+  void keep_all(std::vector<Schedule>& set);
   // To those that this thread uses, if it does.
   static void give_back(Schedule&& schedule);
   // An empty schedule, with memory if there is some.

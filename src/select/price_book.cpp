@@ -110,10 +110,7 @@ double PriceBook::least_ns(const Algorithm& row, const Parameters& parameters, c
   return ns;
 }
 
-void PriceBook::give_back(std::vector<Schedule>& set) {
-  for (Schedule& each : set) spares_.keep(std::move(each));
-  set.clear();
-}
+void PriceBook::give_back(std::vector<Schedule>& set) { spares_.keep_all(set); }
 
 std::optional<double> PriceBook::ns_below(double most_ns, const Algorithm& row,
                                           const Parameters& parameters, const Shape& shape,
@@ -169,7 +166,7 @@ const PriceBook::Set& PriceBook::set_of(const Candidate& candidate, const Shape&
       root_.clear();
     } else {
       give_back(set.schedules);
-      set.schedules = build_for_price(*candidate.row, candidate.parameters, of);
+      build_for_price(*candidate.row, candidate.parameters, of, set.schedules);
     }
     set.are_alike = std::cmp_less(set.schedules.size(), shape.ranks);
   };

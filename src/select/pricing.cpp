@@ -74,13 +74,12 @@ class BufferNeed {
 
 }  // namespace
 
-std::vector<Schedule> build_for_price(const Algorithm& row, const Parameters& parameters,
-                                      const Shape& shape) {
-  std::vector<Schedule> set;
+void build_for_price(const Algorithm& row, const Parameters& parameters, const Shape& shape,
+                     std::vector<Schedule>& set) {
   const int built = one_stands_for_all(row, shape) ? 1 : shape.ranks;
+  set.clear();
   set.reserve(static_cast<std::size_t>(built));
   for (int rank = 0; rank < built; ++rank) set.push_back(row.build(shape, parameters, rank));
-  return set;
 }
 
 // The length of the vector, or of a block.
@@ -194,11 +193,12 @@ base::Result<model::Price> price_of(const Algorithm& row, const Parameters& para
   if (std::string why = algorithm::why_illegal(row, shape, parameters); !why.empty()) {
     return base::Error{base::Code::argument, std::move(why)};
   }
-  auto set = build_for_price(row, parameters, shape);
+  std::vector<Schedule> set;
+  build_for_price(row, parameters, shape, set);
   const auto are_alike = [&] { return std::cmp_less(set.size(), shape.ranks); };
   const model::Calls calls = calls_of(set, shape, pricing, are_alike());
   if (calls.segments > 1) {
-    set = build_for_price(row, parameters, segment_of(row, shape, calls.segments));
+    build_for_price(row, parameters, segment_of(row, shape, calls.segments), set);
   }
   // A segment may be such that one stands for all.
   return are_alike() ? model::price_of_alike(set.front(), *pricing.machine, pricing.work, calls)

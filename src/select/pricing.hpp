@@ -58,9 +58,8 @@ base::Result<model::Price> price_of(const algorithm::Algorithm& row,
 
 // The parts of a price, for code that prices many candidates. First the schedules, of one rank
 // where one stands for all. Then how calls go by the schedules of a shape.
-std::vector<schedule::Schedule> build_for_price(const algorithm::Algorithm& row,
-                                                const algorithm::Parameters& parameters,
-                                                const schedule::Shape& shape);
+void build_for_price(const algorithm::Algorithm& row, const algorithm::Parameters& parameters,
+                     const schedule::Shape& shape, std::vector<schedule::Schedule>& set);
 // are_alike: one schedule stands for all. One that does not is the only one that counts.
 model::Calls calls_of(std::span<const schedule::Schedule> set, const schedule::Shape& shape,
                       const Pricing& pricing, bool are_alike);

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <utility>
+#include <vector>
 
 #include "algorithm/algorithm.hpp"
 
@@ -63,6 +64,27 @@ TEST(Spares, ALongOneIsTakenBeforeAShortOneThatCameLater) {
   const Spares::Use use(spares);
   EXPECT_GE(Spares::take().ops.capacity(), 1000U);
   EXPECT_LT(Spares::take().ops.capacity(), 1000U);
+}
+
+TEST(Spares, KeepAllSchedulesOfASet) {
+  Spares spares;
+  for (const std::size_t number : {3, 1, 5}) {
+    std::vector<Schedule> set(number);
+    for (Schedule& each : set) {
+      each.shape.ranks = 7;
+      each.ops.resize(100);
+    }
+    spares.keep_all(set);
+    EXPECT_TRUE(set.empty());
+  }
+  const Spares::Use use(spares);
+  for (int i = 0; i < 9; ++i) {
+    const Schedule taken = Spares::take();
+    EXPECT_GE(taken.ops.capacity(), 100U) << i;
+    EXPECT_TRUE(taken.ops.empty()) << i;
+    EXPECT_EQ(taken.shape, Shape{}) << i;
+  }
+  EXPECT_EQ(Spares::take().ops.capacity(), 0U);
 }
 
 }  // namespace
