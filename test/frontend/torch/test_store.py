@@ -3,7 +3,8 @@
 
 import datetime
 import os
-from pathlib import Path
+import socket
+import stat
 
 import pytest
 import torch
@@ -15,16 +16,15 @@ LIMIT = datetime.timedelta(seconds=120)
 
 def connections(port):
     """The connections of this process to the port."""
-    own = {os.readlink(f"/proc/self/fd/{each}") for each in os.listdir("/proc/self/fd")
-           if os.path.islink(f"/proc/self/fd/{each}")}
-    lines = [line.split() for name in ("tcp", "tcp6")
-             for line in Path(f"/proc/self/net/{name}").read_text().splitlines()[1:]]
-    return sum(f"socket:[{line[9]}]" in own for line in lines
-               if int(line[2].rpartition(":")[2], 16) == port)
-
-
-def threads():
-    return len(os.listdir("/proc/self/task"))
+    count = 0
+    for each in map(int, os.listdir("/proc/self/fd")):
+        try:
+            if stat.S_ISSOCK(os.fstat(each).st_mode):
+                with socket.socket(fileno=os.dup(each)) as opened:
+                    count += opened.getpeername()[1:2] == (port,)
+        except OSError:  # it is not connected, or was that of the folder
+            pass
+    return count
 
 
 def sent_to_all(group):
@@ -41,13 +41,32 @@ def sent_to_all(group):
     return [room[0].item() for room in rooms] == [float(other) for other in others]
 
 
-def many_groups(port_of):
+class Host:
+    """Rank 0, which has the store: it tells the port over a pipe, and stays until the others have
+    counted. The forked ranks share it."""
+
+    def __init__(self, ranks):
+        self.port, self.end, self.others = os.pipe(), os.pipe(), ranks - 1
+
+    def store(self, rank):
+        port = 0 if rank == 0 else int(os.read(self.port[0], 8))
+        made = dist.TCPStore("127.0.0.1", port, self.others + 1, rank == 0, LIMIT,
+                             wait_for_workers=False)
+        if rank == 0:
+            os.write(self.port[1], str(made.port).ljust(8).encode() * self.others)
+        return made
+
+    def leave(self, rank):
+        if rank != 0:
+            os.write(self.end[1], b".")
+        else:
+            assert all(os.read(self.end[0], 1) for _ in range(self.others))
+
+
+def many_groups(host):
     rank = int(os.environ["UNISONO_RANK"])
-    store = dist.TCPStore("127.0.0.1", 0 if rank == 0 else int(port_of(None)), 3, rank == 0, LIMIT,
-                          wait_for_workers=False)
-    if rank == 0:
-        port_of(store.port)
-    before = connections(store.port), threads()
+    store = host.store(rank)
+    before = connections(store.port)
     dist.init_process_group("unisono", store=store, rank=rank, world_size=3, timeout=LIMIT)
     parts = [[0, 1, 2], [0, 2], [0, 1, 2]]
     groups = [dist.group.WORLD, *(dist.new_group(ranks) for ranks in parts)]
@@ -59,24 +78,13 @@ def many_groups(port_of):
     dist.barrier()
     inside = connections(store.port)
     dist.destroy_process_group()
-    del groups, group
-    return inside - before[0], connections(store.port) - before[0], threads() - before[1]
-
-
-class Port:
-    """Tells the port of the store over a pipe, which the forked ranks share."""
-
-    def __init__(self, ranks):
-        self.ends, self.ranks = os.pipe(), ranks
-
-    def __call__(self, port):
-        if port is None:
-            return os.read(self.ends[0], 8)
-        return os.write(self.ends[1], str(port).ljust(8).encode() * (self.ranks - 1))
+    after = connections(store.port)
+    host.leave(rank)
+    return inside - before, after - before
 
 
 @pytest.mark.parametrize("kind", ["compiled", "python"])
 def test_groups_share_one_further_connection(monkeypatch, kind):
     monkeypatch.setenv("TORCH_UNISONO", kind)
     torch.set_num_threads(1)
-    assert unisono.spawn(many_groups, (Port(3),), ranks=3) == [(1, 0, 0)] * 3
+    assert unisono.spawn(many_groups, (Host(3),), ranks=3) == [(1, 0)] * 3
