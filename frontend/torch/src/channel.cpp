@@ -134,8 +134,9 @@ c10::intrusive_ptr<c10d::Work> Channel::receive(const Tensor& tensor, int tag,
   {
     const std::lock_guard lock(posting_);
     if (!find_early(tag, early)) {
-      queue_.push(nullptr,
-                  [this, receipt, limit = Group::Limit(timeout)] { serve(receipt, limit); });
+      queue_.push(nullptr, [this, receipt, to_open = Group::Limit(timeout)] {
+        serve(receipt, to_open, to_open.timeout);
+      });
       posted_.push_back(receipt);
       return work;
     }
@@ -146,15 +147,28 @@ c10::intrusive_ptr<c10d::Work> Channel::receive(const Tensor& tensor, int tag,
 }
 
 // Until this receive has its message; the messages of other receives on the way are theirs. They
-// are told at once: the message that this one waits for may be sent only then.
-void Channel::serve(const std::shared_ptr<Receipt>& receipt, const Group::Limit& to_open) {
+// are told at once: the message that this one waits for may be sent only then. Their callbacks may
+// wait for this one, so that another thread goes on with it.
+void Channel::serve(const std::shared_ptr<Receipt>& receipt, const Group::Limit& to_open,
+                    const Group::Limit& limit) {
   const at::AutoDispatchBelowADInplaceOrView guard;
-  const Group::Limit limit(to_open.timeout);
-  for (bool has_ended = false; !has_ended;) {
-    Receipts ended;
-    has_ended = serve_one(receipt, to_open, limit, ended);
-    const WorkQueue::Callbacks callbacks(queue_);
-    for (const std::shared_ptr<Receipt>& each : ended) each->tell();
+  Receipts ended;
+  while (!serve_one(receipt, to_open, limit, ended)) {
+    if (ended.empty()) continue;
+    go_on(receipt, to_open, limit, ended);
+    break;
+  }
+  const WorkQueue::Callbacks callbacks(queue_);
+  for (const std::shared_ptr<Receipt>& each : ended) each->tell();
+}
+
+void Channel::go_on(const std::shared_ptr<Receipt>& receipt, const Group::Limit& to_open,
+                    const Group::Limit& limit, Receipts& ended) {
+  try {
+    queue_.push(nullptr, [this, receipt, to_open, limit] { serve(receipt, to_open, limit); });
+  } catch (...) {  // the group has been shut down
+    const Turn turn(*this, std::unique_lock(receiving_), ended);
+    if (!receipt->has_ended) give_up(receipt);
   }
 }
 
@@ -170,14 +184,19 @@ bool Channel::serve_one(const std::shared_ptr<Receipt>& receipt, const Group::Li
       return code == UNISONO_OK ? receive_body(comm, nullptr) : code;
     });
   } catch (...) {
-    {
-      const std::lock_guard posting(posting_);
-      std::erase(posted_, receipt);
-    }
-    receipt->end(std::current_exception());
-    ended_.push_back(receipt);
+    give_up(receipt);
   }
   return receipt->has_ended;
+}
+
+// In a Turn, within a catch.
+void Channel::give_up(const std::shared_ptr<Receipt>& receipt) {
+  {
+    const std::lock_guard posting(posting_);
+    std::erase(posted_, receipt);
+  }
+  receipt->end(std::current_exception());
+  ended_.push_back(receipt);
 }
 
 int Channel::receive_header(unisono_comm_t comm) {

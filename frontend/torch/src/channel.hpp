@@ -85,7 +85,11 @@ class Channel {
   const std::string& message() const { return rank_ == source_ ? send_name_ : receive_name_; }
   int peer() const { return rank_ == source_ ? target_ : source_; }
   std::string name() const;
-  void serve(const std::shared_ptr<Receipt>& receipt, const Group::Limit& to_open);
+  void serve(const std::shared_ptr<Receipt>& receipt, const Group::Limit& to_open,
+             const Group::Limit& limit);
+  void go_on(const std::shared_ptr<Receipt>& receipt, const Group::Limit& to_open,
+             const Group::Limit& limit, Receipts& ended);
+  void give_up(const std::shared_ptr<Receipt>& receipt);
   bool serve_one(const std::shared_ptr<Receipt>& receipt, const Group::Limit& to_open,
                  const Group::Limit& limit, Receipts& ended);
   int receive_header(unisono_comm_t comm);

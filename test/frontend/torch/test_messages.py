@@ -132,6 +132,27 @@ def test_a_receive_ends_while_an_earlier_one_waits(tmp_path, kind):
     assert run(answered_in_turn, tmp_path, 2) == [True, True]
 
 
+def callback_of_the_second():
+    """The callback of a receive waits for an earlier one of the same channel."""
+    tensors = [torch.zeros(1), torch.zeros(1)]
+    if dist.get_rank() == 0:
+        dist.barrier()
+        dist.send(torch.tensor([1.0]), 1, tag=1)
+        dist.send(torch.tensor([2.0]), 1, tag=2)
+    else:
+        works = [dist.irecv(each, 0, tag=tag) for each, tag in zip(tensors, (2, 1))]
+        both = works[1].get_future().then(lambda _: works[0].wait())
+        dist.barrier()
+        both.wait()
+        assert tensors == [torch.tensor([2.0]), torch.tensor([1.0])]
+    dist.barrier()
+    return True
+
+
+def test_a_callback_waits_for_an_earlier_receive(tmp_path):
+    assert run(callback_of_the_second, tmp_path, 2) == [True, True]
+
+
 def nobody_sends():
     """The receives end together at the timeout of the group, and not one timeout after another."""
     count, limit = 12, 1.0
