@@ -242,7 +242,11 @@ void Rendezvous::take_hello(ConnectionId connection, const Hello& hello) {
       return refuse(connection, hello, roster_.claimed_twice(hello.rank, from));
     }
   }
-  if (local || is_relay(connection) || !redirect(connection, hello)) record_join(connection, hello);
+  if (local || is_relay(connection) || !redirect(connection, hello)) {
+    return record_join(connection, hello);
+  }
+  // It will hear of a failure where it joins, or asks again.
+  if (hello.rank < heard_.size()) heard_[hello.rank] = false;
 }
 
 // Redirects a rank that connects over TCP to the Unix socket by which its host's ranks join, if

@@ -109,7 +109,7 @@ class Rendezvous {
   State state_ = State::gathering;
   base::Error error_;
   bool rank_cannot_start_ = false;
-  std::vector<bool> heard_;  // by rank: it has sent a Hello
+  std::vector<bool> heard_;  // by rank: it has sent a Hello and was not redirected then
 };
 
 }  // namespace unisono::bootstrap

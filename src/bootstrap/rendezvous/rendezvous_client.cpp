@@ -86,7 +86,7 @@ class RendezvousClient {
   Result<Descriptor> follow(const Redirect& redirect);
   Result<Joined> join_by(const Redirect& redirect);
   Result<Joined> join_at(Descriptor connected);
-  Error ask_why(const Error& relay_ended);
+  Error ask_why(const Error& failed);
   Result<Joined> complete(MessageStream& stream, const Welcome& welcome) const;
   Result<Joined> complete_as_relay(MessageStream& stream, HostRelay& relay,
                                    const Welcome& welcome) const;
@@ -305,8 +305,7 @@ Result<Joined> RendezvousClient::run(Descriptor connected) {
     const Redirect* redirect = std::get_if<Redirect>(&reply.message);
     if (redirect == nullptr) return not_a_rendezvous();
     Result<Joined> joined = join_by(*redirect);
-    const bool relay_ended = !joined.ok() && joined.error().code == Code::rank_lost;
-    return relay_ended ? Result<Joined>(ask_why(joined.error())) : std::move(joined);
+    return joined.ok() ? std::move(joined) : Result<Joined>(ask_why(joined.error()));
   }
   return join_at(std::move(connected));
 }
@@ -325,19 +324,20 @@ Result<Joined> RendezvousClient::join_at(Descriptor connected) {
 }
 
 // A relay whose job cannot start ends, and tells only those that it has heard by then. The
-// rendezvous knows the reason if it is still there.
-Error RendezvousClient::ask_why(const Error& relay_ended) {
+// rendezvous knows the reason if it is still there. It is asked by all, because it waits for ranks
+// that may not have heard the reason.
+Error RendezvousClient::ask_why(const Error& failed) {
   address_ = request_.address;
   server_ = request_.server;
-  failure_ = relay_ended;
+  failure_ = failed;
   const std::int64_t deadline_ns = base::now_ns() + kAskWhyNs;
   Result<ConnectAttempt> attempt = attempt_connect(address_, deadline_ns);
   const Result<std::unique_ptr<HostRelay>> relay = HostRelay::open(key_, request_.ranks);
-  if (!attempt.ok() || !attempt->socket.valid() || !relay.ok()) return relay_ended;
+  if (!attempt.ok() || !attempt->socket.valid() || !relay.ok()) return failed;
   const Result<Reply> reply = exchange_until(deadline_ns, std::move(attempt->socket), relay->get());
   const bool tells =
       !reply.ok() && reply.error().code != Code::timeout && reply.error().code != Code::rank_lost;
-  return tells ? reply.error() : relay_ended;
+  return tells && failed.code == Code::rank_lost ? reply.error() : failed;
 }
 
 Status RendezvousClient::check_ranks(const Welcome& welcome) const {
