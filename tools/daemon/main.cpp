@@ -62,8 +62,8 @@ nic::Mode mode_of(const std::string& name) {
   return name == "generic" ? nic::Mode::generic : nic::Mode::automatic;
 }
 
-// For CLI11: empty, or what is wrong. It takes the word behind an option that needs one, also if
-// that is the next option.
+// A check for CLI11, which takes the next word as an option's value, also if that is an option.
+// Empty, or what is wrong.
 std::string is_no_option(const std::string& word) {
   return word.starts_with("-") ? fmt::format("'{}' is no name of an interface", word) : "";
 }
@@ -77,8 +77,8 @@ std::optional<std::int64_t> bytes_of(std::string word) {
   }
 }
 
-// For CLI11 as well; the word becomes a number of bytes. CLI11 alone reads "-5" as a number without
-// sign.
+// A check for CLI11, too; the word becomes a number of bytes. CLI11 alone reads "-5" as a number
+// without sign.
 std::string read_memory(std::string& word) {
   const auto bytes = word.starts_with("-") ? std::nullopt : bytes_of(word);
   if (!bytes || *bytes < kLeastMemory || *bytes > kMostMemory) {
