@@ -52,7 +52,7 @@ struct ReliableCounts {
   std::uint64_t asked = 0;       // for an acknowledgement, because there was no room
   std::uint64_t answered = 0;    // with one
   std::uint64_t waited = 0;      // packets that found no room in the pool or the window
-  std::uint64_t abandoned = 0;   // the same, to a rank that has left or is lost: dropped
+  std::uint64_t abandoned = 0;   // the same, to a rank that has left or is lost: sent once
   std::uint64_t duplicates = 0;  // packets that had come before
   std::uint64_t beyond = 0;      // too far ahead: dropped
   std::uint64_t misplaced = 0;   // packets for a place outside the region: dropped

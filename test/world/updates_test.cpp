@@ -185,10 +185,8 @@ TEST(Updates, AreToldByAnotherRankOfTheHostWhereTheFirstHasDied) {
       [&](int r) { return updates.world.at(r).failures().has_failed(); });
 }
 
-// A rank that leaves tells each rank of other hosts itself. Where it has no room for so many
-// packets, it asks whether the first have arrived.
-TEST(Updates, OfALeaveIsAPacketForEachOtherRank) {
-  Updates updates(many_hosts(hosts_of_many, 1));
+void leave_one_after_the_other(const WorldOptions& options) {
+  Updates updates(options);
   for (const int leaver : {5, hosts_of_many / 2, hosts_of_many - 1}) {
     const auto hears = [&](int r) { updates.world.at(r).progress(); };
     const auto has_heard = [&](int r) {
@@ -203,6 +201,19 @@ TEST(Updates, OfALeaveIsAPacketForEachOtherRank) {
     EXPECT_GE(packets, hosts_of_many - 1);
     EXPECT_LE(packets, kPacketsOfARank * hosts_of_many);
   }
+}
+
+// A rank that leaves tells each rank of other hosts itself. Where it has no room for so many
+// packets, it asks whether the first have arrived.
+TEST(Updates, OfALeaveIsAPacketForEachOtherRank) {
+  leave_one_after_the_other(many_hosts(hosts_of_many, 1));
+}
+
+// Ranks that have left acknowledge nothing, so packets to them find no place among the others.
+TEST(Updates, OfALeaveReachRanksThatHaveLeftWhereThePoolIsFull) {
+  WorldOptions options = many_hosts(hosts_of_many, 1);
+  options.pool_packets = 16;
+  leave_one_after_the_other(options);
 }
 
 // A minority that shrinks gives up, and each of it tells what it knows once more.

@@ -23,11 +23,13 @@ void Deliveries::submit(Link& link, int target, const wire::Header& header,
 }
 
 // A peer that was taken for lost may live, and has to learn of that. But it acknowledges nothing,
-// so a backlog would have no end: packets before this one give way, or it is dropped.
+// so a backlog would have no end: packets before this one give way. Where packets to other ranks
+// fill the pool, it leaves once and is not kept.
 void Deliveries::submit_to_ended(Link& link, int target, const wire::Header& header,
                                  std::span<const std::byte> payload) {
   acknowledge(link, link.sending.unsent());
   if (keep(link, target, header, payload)) return;
+  outbox_.send(target, context_.filter.seal(header, payload), payload);
   ++context_.counts.abandoned;
   link.sending.skip_unsent();
 }
