@@ -255,9 +255,10 @@ UNISONO_API int unisono_comm_free(unisono_comm_t comm);
  *  - The survivors have no majority: more than half of comm's hosts are lost, or exactly half of
  *    them with the host of comm's rank 0. The lost hosts may go on by themselves.
  *
- * Other errors: ARGUMENT, STATE (requests outstanding, shrunk before), TIMEOUT (names the ranks
- * that it waited for), RESOURCES. After ARGUMENT, TIMEOUT, and STATE because of requests, call it
- * again; the others wait for that. */
+ * Other errors: ARGUMENT, STATE (requests outstanding, shrunk before), TIMEOUT and CANCELLED (name
+ * the ranks that it waited for; CANCELLED after unisono_set_interrupt only), RESOURCES. After
+ * ARGUMENT, TIMEOUT, CANCELLED, and STATE because of requests, call it again; the others wait for
+ * that. */
 UNISONO_API int unisono_shrink(unisono_comm_t comm, unisono_comm_t* result);
 
 /* Sets *rank to the member of comm that is the cause of its failure. That is the rank that made an
@@ -612,8 +613,9 @@ UNISONO_API int unisono_publish(unisono_comm_t comm, uint64_t value);
  * that has failed.
  *
  * Errors: ARGUMENT, STATE; RANK_LOST if a member has died, finalized, freed the communicator, or
- * does not answer. RANK_LOST names the member and does not fail the communicator. A member of
- * another host has UNISONO_DETECT_TIMEOUT_HOSTS (10 s by default) and a fifth of
+ * does not answer. TIMEOUT (UNISONO_TIMEOUT) and CANCELLED (unisono_set_interrupt) name the members
+ * that have not answered. None of them fails the communicator. RANK_LOST names the member. A member
+ * of another host has UNISONO_DETECT_TIMEOUT_HOSTS (10 s by default) and a fifth of
  * UNISONO_DETECT_TIMEOUT to answer. */
 UNISONO_API int unisono_query(unisono_comm_t comm, unisono_compare_t how, uint64_t value,
                               int* result);
@@ -684,7 +686,8 @@ typedef int (*unisono_interrupt_t)(void* user);
  * signal that ends its sleep, and at least every fifth of UNISONO_DETECT_TIMEOUT. Short waits do
  * not ask. If the answer is nonzero, the operations in progress end for all ranks: the
  * communicator has failed with CANCELLED, which names this rank. After UNISONO_INTERRUPT_LATE it
- * has failed with TIMEOUT, which names the ranks that have not made the call. `interrupt` may do
+ * has failed with TIMEOUT, which names the ranks that have not made the call. unisono_query and
+ * unisono_shrink end with the same codes for this rank alone. `interrupt` may do
  * anything but use the communicator. NULL: none. Communicators made from comm do not take it over.
  * Errors: STATE. */
 UNISONO_API int unisono_set_interrupt(unisono_comm_t comm, unisono_interrupt_t interrupt,

@@ -294,12 +294,12 @@ Result<bool> Communicator::query(Comparison how, std::uint64_t value) {
   UNISONO_TRY(query_.begin());
   Result<std::optional<bool>> answer = std::optional<bool>();
   Communicator* const self[] = {this};
-  CommunicatorWait(self).until([&] {
-    job_.watch().look(base::now_ns());
+  const std::optional<EarlyEnd> early = CommunicatorWait(self).alone([&] {
     answer = query_.step(how, value);
     return !answer || *answer;
   });
   loan_.lend(false);  // the started operations continue
+  if (early) return query_.unanswered(*early);
   if (!answer) return answer.error();
   return **answer;
 }
@@ -329,18 +329,14 @@ Result<std::optional<std::unique_ptr<Communicator>>> Communicator::step_shrink()
 
 Communicator::Made Communicator::shrink() {
   UNISONO_TRY(begin_shrink());
-  const std::int64_t limit_ns = job_.settings().time_ns(base::Setting::timeout);
-  const std::int64_t deadline_ns = base::now_ns() + limit_ns;
   Result<std::optional<std::unique_ptr<Communicator>>> made =
       std::optional<std::unique_ptr<Communicator>>();
   Communicator* const self[] = {this};
-  CommunicatorWait(self).until([&] {
-    job_.watch().look(base::now_ns());
+  const std::optional<EarlyEnd> early = CommunicatorWait(self).alone([&] {
     made = step_shrink();
-    const bool is_late = made && !*made && limit_ns > 0 && base::now_ns() > deadline_ns;
-    if (is_late) made = shrink_->late(limit_ns);
     return !made || *made;
   });
+  if (early) return shrink_->incomplete(*early);
   if (!made) return made.error();
   return std::move(**made);
 }

@@ -121,6 +121,10 @@ void CommunicatorWait::ask_for_interrupt(bool woken) {
   if (asked_ns_ == 0) asked_ns_ = now;
   if (woken && now - asked_ns_ < job_.watch().interval_ns()) return;
   asked_ns_ = now;
+  if (!ends_operations_) {
+    answer_ = communicators_.front()->failures_.ask_application();
+    return;
+  }
   for (Communicator* c : communicators_) {
     if (c->failures_.ask_for_interrupt()) c->watchdog_.fail_late();
   }

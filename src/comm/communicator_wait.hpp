@@ -4,10 +4,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
+#include "base/clock.hpp"
 #include "comm/communicator.hpp"
+#include "comm/early_end.hpp"
 #include "wait/wait_until.hpp"
 
 namespace unisono::comm {
@@ -36,6 +39,25 @@ class CommunicatorWait {
     };
     wait::wait_until(
         waiter, turn, [this] { return sleeps_at_once(); }, [this] { return sleep(); });
+  }
+
+  // The same for a wait of this rank alone, which ends no operation: also until the time limit of
+  // operations, or the application's interrupt. Then it tells how it ended.
+  template <class Over>
+  std::optional<EarlyEnd> alone(const Over& over) {
+    const std::int64_t limit_ns = job_.settings().time_ns(base::Setting::timeout);
+    const std::int64_t deadline_ns = base::now_ns() + limit_ns;
+    bool is_over = false;
+    ends_operations_ = false;
+    until([&] {
+      const std::int64_t now = base::now_ns();
+      job_.watch().look(now);
+      is_over = over();
+      return is_over || answer_ != 0 || (limit_ns > 0 && now > deadline_ns);
+    });
+    if (is_over) return std::nullopt;
+    if (answer_ == 0) return EarlyEnd::after(limit_ns);
+    return answer_ == Interrupt::kLate ? EarlyEnd::at_deadline() : EarlyEnd::by_interrupt();
   }
 
  private:
@@ -71,7 +93,9 @@ class CommunicatorWait {
   std::vector<job::Job*> other_jobs_;  // at which it looks now and then
   std::uint32_t turns_ = 0;
   std::int64_t carry_on_sleep_ns_ = wait::CarryOn::kFirstSleepNs;
-  std::int64_t asked_ns_ = 0;  // when the application was asked for an interrupt; 0: never
+  bool ends_operations_ = true;  // where the application says so
+  int answer_ = 0;               // of the application, in a wait of this rank alone
+  std::int64_t asked_ns_ = 0;    // when the application was asked for an interrupt; 0: never
 };
 
 }  // namespace unisono::comm

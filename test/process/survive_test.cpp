@@ -273,6 +273,47 @@ TEST(Query, TellsOfARankThatWasKilled) {
   EXPECT_TRUE(nothing_left(job, shm_before));
 }
 
+int yes(void*) { return 1; }
+
+// Rank 1 is stopped, so it gives no answer. Rank 0 asks until that is seen.
+void query_a_stopped_rank(const char* limit, unisono_interrupt_t interrupt, int code,
+                          const std::string& end) {
+  ProcessJob::Options options;
+  options.environment = {{"UNISONO_DETECT_TIMEOUT", "10s"}, {"UNISONO_TIMEOUT", limit}};
+  ProcessJob job(
+      2,
+      [&](ProcessRank& self) {
+        if (self.rank == 1) {
+          self.say("ready");
+          pause();
+        }
+        ASSERT_TRUE(succeeded(unisono_set_interrupt(self.world, interrupt, nullptr)));
+        int all = 0;
+        int error = UNISONO_OK;
+        while (error == UNISONO_OK) error = unisono_query(self.world, UNISONO_EQUAL, 0, &all);
+        EXPECT_TRUE(failed(error, code, {"rank 0: query " + end, "rank 1", "has not answered"}));
+        int of_whom = 0;
+        ASSERT_TRUE(succeeded(unisono_comm_failed_rank(self.world, &of_whom)));
+        EXPECT_EQ(of_whom, -1) << "the communicator has not failed";
+        self.say("done");
+      },
+      options);
+  ASSERT_TRUE(job.await_line(1));
+  job.signal(1, SIGSTOP);
+  EXPECT_TRUE(job.await_line(0));
+  job.signal(1, SIGKILL);
+  job.expect_all_clean(1);
+}
+
+TEST(Query, EndsByTheTimeLimitOfOperations) {
+  query_a_stopped_rank("200ms", nullptr, UNISONO_ERROR_TIMEOUT,
+                       "was not complete after 200ms (UNISONO_TIMEOUT)");
+}
+
+TEST(Query, EndsByAnInterrupt) {
+  query_a_stopped_rank("0", &yes, UNISONO_ERROR_CANCELLED, "was interrupted");
+}
+
 unisono_rank_state_t state_of(unisono_comm_t comm, int rank) {
   unisono_rank_state_t state{};
   state.size = sizeof state;

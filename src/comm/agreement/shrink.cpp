@@ -168,15 +168,14 @@ Error Shrink::end_without(std::span<const int> missing) {
   return error({why.code, why.message + ": " + memory_ready_.error().message});
 }
 
-Error Shrink::late(std::int64_t limit_ns) const {
+Error Shrink::incomplete(const EarlyEnd& end) const {
   std::vector<std::string> missing;
   const std::vector<int> awaited =
       decision_ ? consent_.awaited(decision_->members) : agreement_.awaited();
   for (const int member : awaited) missing.push_back(members_.locate(member));
-  return {Code::timeout,
-          fmt::format("rank {}: shrink was not complete after {} (UNISONO_TIMEOUT): it waits for "
-                      "{}; every member that lives has to call it",
-                      members_.rank(), base::format_time_ns(limit_ns), fmt::join(missing, ", "))};
+  return end.error(fmt::format("rank {}: shrink", members_.rank()),
+                   fmt::format("it waits for {}; every member that lives has to call it",
+                               fmt::join(missing, ", ")));
 }
 
 }  // namespace unisono::comm

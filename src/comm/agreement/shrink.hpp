@@ -15,6 +15,7 @@
 #include "base/result.hpp"
 #include "comm/agreement/agreement.hpp"
 #include "comm/agreement/consent.hpp"
+#include "comm/early_end.hpp"
 #include "comm/failure/ends.hpp"
 #include "comm/members.hpp"
 #include "comm/reservations.hpp"
@@ -45,7 +46,8 @@ class Shrink {
 
   // Whether it has ended with a decision, so that the communicator has been shrunk.
   bool is_over() const { return is_over_; }
-  base::Error late(std::int64_t limit_ns) const;
+  // For a call that ended before that; another call goes on.
+  base::Error incomplete(const EarlyEnd& end) const;
   // Once more at the communicator's end: what members had reserved that have died since.
   void give_back_unused() const;
 

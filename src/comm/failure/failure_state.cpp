@@ -62,7 +62,7 @@ void FailureState::fail_pending(const job::Failure& failure) {
 
 bool FailureState::ask_for_interrupt() {
   if (!has_interrupt() || queue_.active().empty()) return false;
-  const int answer = interrupt_.function(interrupt_.user);
+  const int answer = ask_application();
   if (answer == 0 || answer == Interrupt::kLate) return answer == Interrupt::kLate;
   const std::uint64_t index = queue_.active().front()->operation.index;
   fail_all(Code::cancelled,

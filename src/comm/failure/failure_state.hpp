@@ -59,6 +59,8 @@ class FailureState {
   void set_interrupt(const Interrupt& interrupt) { interrupt_ = interrupt; }
   bool has_interrupt() const { return interrupt_.function != nullptr; }
   bool ask_for_interrupt();
+  // The answer of the application, which has an interrupt, in a wait for something else.
+  int ask_application() const { return interrupt_.function(interrupt_.user); }
   // Member `rank` lives, and has ended the communicator, so `what` cannot complete.
   void fail_without(int rank, const std::string& what, std::uint64_t index);
 

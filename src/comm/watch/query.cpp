@@ -2,9 +2,11 @@
 #include "comm/watch/query.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <mutex>
+#include <string>
 
 namespace unisono::comm {
 
@@ -94,6 +96,22 @@ Result<std::optional<bool>> Query::step(Comparison how, std::uint64_t value) {
     holds &= compare(answer.value.load(std::memory_order_relaxed), how, value);
   }
   return std::optional(holds);
+}
+
+Error Query::unanswered(const EarlyEnd& end) const {
+  std::vector<std::string> missing;
+  for (const int r : members_.here()) {
+    if (members_.job().watch().is_stopped(members_.job_rank(r)))
+      missing.push_back(members_.locate(r));
+  }
+  for (std::size_t i = 0; i < asked_.size(); ++i) {
+    const int r = members_.remote()[i];
+    const std::uint64_t answered = answer(r).number.load(std::memory_order_acquire);
+    if (answered != asked_[i].needed) missing.push_back(members_.locate(r));
+  }
+  return end.error(fmt::format("rank {}: query", members_.rank()),
+                   fmt::format("{} {} not answered", fmt::join(missing, ", "),
+                               missing.size() == 1 ? "has" : "have"));
 }
 
 }  // namespace unisono::comm

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "comm/early_end.hpp"
 #include "comm/member_record.hpp"
 #include "comm/members.hpp"
 #include "comm/segment.hpp"
@@ -50,6 +51,8 @@ class Query {
   // word that each member has, at some time since begin(). rank_lost if a member is gone.
   base::Status begin();
   base::Result<std::optional<bool>> step(Comparison how, std::uint64_t value);
+  // For a query that ended before that.
+  base::Error unanswered(const EarlyEnd& end) const;
   // Asks a member of another host for a sign, so that its silence is noticed; does not wait for it.
   base::Status ask_for_sign(int member);
 

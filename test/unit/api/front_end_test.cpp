@@ -134,6 +134,37 @@ TEST(FrontEnd, ALateWaitNamesTheRanksThatHaveNotCalled) {
   });
 }
 
+// Rank 1 has not called it yet. Rank 0 calls it again afterwards, and both go on.
+void interrupt_a_shrink(unisono_interrupt_t interrupt, int code, const std::string& end) {
+  std::atomic<int> left = 3;  // answers, of which the last is yes
+  std::atomic<bool> has_ended = false;
+  run_threads(2, [&](ThreadRank& self) {
+    unisono_comm_t all = nullptr;
+    unisono_comm_t rest = nullptr;
+    ASSERT_TRUE(succeeded(unisono_comm_dup(self.world, &all)));
+    if (self.rank == 0) {
+      ASSERT_TRUE(succeeded(unisono_set_interrupt(all, interrupt, &left)));
+      EXPECT_TRUE(failed(unisono_shrink(all, &rest), code,
+                         {"rank 0: shrink " + end, "it waits for rank 1"}));
+      ASSERT_TRUE(succeeded(unisono_set_interrupt(all, nullptr, nullptr)));
+      has_ended = true;
+    }
+    while (!has_ended) sched_yield();
+    ASSERT_TRUE(succeeded(unisono_shrink(all, &rest)));
+    EXPECT_TRUE(succeeded(unisono_barrier(rest)));
+    self.finalize();
+  });
+}
+
+TEST(FrontEnd, AnInterruptEndsAShrinkWhichCanBeCalledAgain) {
+  interrupt_a_shrink(&count_and_say, UNISONO_ERROR_CANCELLED, "was interrupted");
+}
+
+TEST(FrontEnd, ALateShrinkNamesTheRanksThatHaveNotCalled) {
+  interrupt_a_shrink(&count_and_say_late, UNISONO_ERROR_TIMEOUT,
+                     "was not complete at this rank's deadline");
+}
+
 TEST(FrontEnd, NobodyIsAskedOnceTheInterruptIsTakenBack) {
   std::atomic<int> left = 1;
   run_threads(2, [&left](ThreadRank& self) {
