@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/check.hpp"
+#include "base/clock.hpp"
 #include "base/log.hpp"
 #include "transport/tcp/incoming_stream.hpp"
 #include "transport/tcp/little_endian.hpp"
@@ -40,6 +41,8 @@ constexpr std::size_t kEventsAtOnce = 32;
 // event, few of them ask the kernel.
 constexpr int kPollsUntilQuiet = 256;
 constexpr int kQuietPolls = 8;
+// Without descriptors for further streams, the rank tries again after so long.
+constexpr std::int64_t kListenPauseNs = base::kSecond;
 
 RegionCard card_of(const Endpoint& endpoint) {
   RegionCard card;
@@ -67,6 +70,12 @@ base::Result<Endpoint> endpoint_of_card(int rank, const RegionCard& card) {
   }
   endpoint.port = load_little_endian<std::uint16_t>(card.address.data() + 17);
   return endpoint;
+}
+
+void log_lack_of_descriptors() {
+  base::log(base::LogLevel::warn, "tcp",
+            "no descriptors for more streams: long messages of some ranks go as datagrams until "
+            "there are; raise `ulimit -n`");
 }
 
 class Tcp final : public RemoteMemory {
@@ -128,6 +137,8 @@ class Tcp final : public RemoteMemory {
   base::Descriptor poller_;
   base::Descriptor listener_;
   bool listens_ = false;
+  std::int64_t listens_again_ns_ = 0;  // at the latest
+  bool has_lacked_descriptors_ = false;
   std::vector<std::unique_ptr<OutgoingStream>> outgoing_;  // by rank; null: not met
   Incoming incoming_;                                      // by number
   std::uint64_t next_incoming_ = kFirstIncoming;
@@ -211,6 +222,7 @@ void Tcp::forget(int rank) { outgoing_[static_cast<std::size_t>(rank)].reset(); 
 // ---- what comes --------------------------------------------------------------------------------
 
 std::size_t Tcp::poll(std::span<Completion>) {
+  if (!listens_ && base::now_ns() >= listens_again_ns_) listen_again();
   if (quiet_ >= kPollsUntilQuiet && ++skipped_ % kQuietPolls != 0) return 0;
   if (look_around()) {
     quiet_ = 0;
@@ -287,16 +299,16 @@ bool Tcp::accept_one() {
   base::Descriptor socket(accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
   if (!socket.valid()) {
     if (errno != EMFILE && errno != ENFILE && errno != ENOBUFS && errno != ENOMEM) return false;
-    // The listener would be readable for ever. Connections that have proved nothing go first.
+    // The listener would be readable for ever. Connections that have proved nothing go first. The
+    // others wait in the kernel until a stream ends, or for a while.
     if (greeting_ != 0) {
       drop_oldest_greeting();
       return true;
     }
     epoll_ctl(poller_.get(), EPOLL_CTL_DEL, listener_.get(), nullptr);
     listens_ = false;
-    base::log(base::LogLevel::warn, "tcp",
-              "no descriptors for more streams: long messages of some ranks go as datagrams; raise "
-              "`ulimit -n`");
+    listens_again_ns_ = base::now_ns() + kListenPauseNs;
+    if (!std::exchange(has_lacked_descriptors_, true)) log_lack_of_descriptors();
     return false;
   }
   if (greeting_ == static_cast<std::size_t>(identity_.ranks) + kMoreGreeting) {

@@ -3,6 +3,8 @@
 // refused, cut and damaged connections. One thread carries all ranks on.
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sched.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -390,6 +392,32 @@ TEST_F(TcpTest, ARefusedConnectionLeavesMessagesToOthers) {
   EXPECT_EQ(world->at(0).trouble(), "1 connections could not be made");
   EXPECT_EQ(world->at(0).failures(), 0U);
   EXPECT_EQ(world->at(0).under_way(), 0U);
+}
+
+// The connection waits meanwhile, and nothing else of the rank ends that would make it look again.
+TEST_F(TcpTest, ARankWithoutDescriptorsTakesStreamsOnceThereAreSome) {
+  UNISONO_MAKE_WORLD(2);
+  EXPECT_FALSE(world->at(0).accepts_message(1));  // its connection has begun
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none{.rlim_cur = 3, .rlim_max = before.rlim_max};
+  testing::internal::CaptureStderr();
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  const auto is_acceptable = [&] {
+    pollfd ended{.fd = world->at(1).descriptor(), .events = POLLIN, .revents = 0};
+    return ::poll(&ended, 1, 0) != 0;
+  };
+  while (!is_acceptable()) sched_yield();
+  world->at(1).may_sleep();
+  world->at(1).poll({});
+  EXPECT_FALSE(is_acceptable()) << "its descriptor wakes nobody meanwhile";
+  EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_NE(testing::internal::GetCapturedStderr().find("no descriptors for more streams"),
+            std::string::npos);
+  world->connect(0, 1);
+  world->write(0, 1, 0, random_bytes(1000, 1), 0, 4);
+  wait(1, 0, 4);
+  EXPECT_EQ(world->at(0).trouble(), "");
 }
 
 // Another process has taken the port of a rank, and answers.
