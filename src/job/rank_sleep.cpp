@@ -24,7 +24,7 @@ RankSleep::RankSleep(Job& job) : job_(job) {
     datagrams_ = alone || pipe_;
   }
   if (datagrams_) {
-    job.network()->agent().announce();
+    sleeper_ = job.network()->agent().announce();
     before_ = job.network()->arrived();
   } else {
     announced_ = job.doorbells().announce(job.ranks().own());
@@ -35,7 +35,7 @@ RankSleep::~RankSleep() { withdraw(); }
 
 void RankSleep::withdraw() {
   if (std::exchange(is_withdrawn_, true)) return;
-  if (datagrams_) job_.network()->agent().withdraw();
+  if (datagrams_) job_.network()->agent().withdraw(sleeper_);
   if (pipe_) return job_.doorbells().withdraw_poll_sleep(job_.ranks().own());
   if (!datagrams_) job_.doorbells().withdraw(job_.ranks().own());
 }
@@ -43,7 +43,7 @@ void RankSleep::withdraw() {
 bool RankSleep::sleep(std::int64_t limit_ns, int descriptor) {
   if (datagrams_) {
     const int pipe = pipe_ ? job_.doorbells().pipe() : -1;
-    const auto woken = job_.network()->agent().sleep(limit_ns, {pipe, descriptor});
+    const auto woken = job_.network()->agent().sleep(sleeper_, limit_ns, {pipe, descriptor});
     withdraw();  // before a look at the network, which would wake this sleeper again
     return has_come(woken);
   }

@@ -29,6 +29,7 @@ class RankSleep {
 
   Job& job_;
   bool datagrams_ = false, pipe_ = false, is_withdrawn_ = false;
+  int sleeper_ = 0;              // of the datagrams
   std::uint32_t announced_ = 0;  // of the doorbell, if it uses neither
   reliable::Reliable::Arrived before_{};
 };

@@ -28,6 +28,9 @@ constexpr std::int64_t kLeaveNs = 250 * base::kMillisecond;
 // The limit of a sleep with pending operations: deaths must be noticed meanwhile.
 constexpr std::int64_t kBusySleepNs = 50 * base::kMillisecond;
 
+// How long a thread sleeps that is not told of arrivals.
+constexpr std::int64_t kUntoldNs = base::kMillisecond;
+
 thread_local bool is_answering = false;
 
 }  // namespace
@@ -41,8 +44,7 @@ AnsweringThread::~AnsweringThread() {
 base::Status AnsweringThread::start(Duties duties) {
   duties_ = std::move(duties);
   doorbell_ = base::Descriptor(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  taken_ = base::Descriptor(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!doorbell_.valid() || !taken_.valid()) {
+  if (!doorbell_.valid() || !sleepers_.open()) {
     return Error{Code::system, fmt::format("eventfd: {}", std::strerror(errno))};
   }
   burst_timer_.reset(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
@@ -86,9 +88,7 @@ void AnsweringThread::note_look() {
   handed_over_.store(false, std::memory_order_relaxed);
 }
 
-void AnsweringThread::note_arrival() {
-  if (sleepers_.load() > 0 && taken_.valid()) eventfd_write(taken_.get(), 1);
-}
+void AnsweringThread::note_arrival() { sleepers_.tell_all(); }
 
 void AnsweringThread::hand_over(bool look) {
   handed_over_.store(true);
@@ -105,7 +105,7 @@ void AnsweringThread::note_begun() {
   if (is_late) nudge();
 }
 
-AnsweringThread::Woken AnsweringThread::sleep(std::int64_t timeout_ns, Others others) {
+AnsweringThread::Woken AnsweringThread::sleep(int sleeper, std::int64_t timeout_ns, Others others) {
   Carrier::SleepTarget target;
   bool counts_arrivals;
   {
@@ -115,15 +115,15 @@ AnsweringThread::Woken AnsweringThread::sleep(std::int64_t timeout_ns, Others ot
   }
   const std::int64_t now = base::now_ns();
   looked_ns_.store(now + kLeaveNs, std::memory_order_relaxed);
-  const std::int64_t limit_ns = std::min({timeout_ns, target.deadline_ns - now, kLeaveNs});
+  std::int64_t limit_ns = std::min({timeout_ns, target.deadline_ns - now, kLeaveNs});
+  if (sleeper == DatagramSleepers::kUntold) limit_ns = std::min(limit_ns, kUntoldNs);
   constexpr unsigned kOthers = 3U << 2;
   const bool pauses = target.pause_ns > 0;
-  unsigned woken =
-      sleep_on({pauses ? -1 : target.descriptor, taken_.get(), others.first, others.second},
-               pauses ? std::min(limit_ns, target.pause_ns) : limit_ns);
+  unsigned woken = sleep_on(
+      {pauses ? -1 : target.descriptor, sleepers_.descriptor(sleeper), others.first, others.second},
+      pauses ? std::min(limit_ns, target.pause_ns) : limit_ns);
   if (pauses) woken |= 1U;  // something has come, most likely
-  eventfd_t count = 0;
-  if (taken_.valid()) eventfd_read(taken_.get(), &count);
+  sleepers_.drain(sleeper);
   const std::int64_t after = base::now_ns();
   looked_ns_.store(after, std::memory_order_relaxed);
   if (woken == 0) return after < target.deadline_ns ? Woken::by_time : Woken::by_network;

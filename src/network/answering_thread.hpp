@@ -15,6 +15,7 @@
 #include "base/descriptor.hpp"
 #include "base/result.hpp"
 #include "network/carrier.hpp"
+#include "network/datagram_sleepers.hpp"
 
 namespace unisono::network {
 
@@ -55,12 +56,12 @@ class AnsweringThread {
   // by_network: datagrams have come, or one is due to be sent again. The caller carries them on.
   // by_uncounted: the same for memory that does not count what arrives, so it may be a message.
   enum class Woken : std::uint8_t { by_time, by_network, by_uncounted, by_other };
-  void announce() { sleepers_.fetch_add(1); }
+  int announce() { return sleepers_.announce(); }  // the number of this sleeper
   struct Others {
     int first = -1, second = -1;  // descriptors; -1: none
   };
-  Woken sleep(std::int64_t timeout_ns, Others others);
-  void withdraw() { sleepers_.fetch_sub(1); }
+  Woken sleep(int sleeper, std::int64_t timeout_ns, Others others);
+  void withdraw(int sleeper) { sleepers_.withdraw(sleeper); }
 
  private:
   void run();
@@ -74,9 +75,8 @@ class AnsweringThread {
   std::mutex& mutex_;  // of carrier_
   Duties duties_;
   base::Descriptor doorbell_;     // eventfd: this thread is to look around
-  base::Descriptor taken_;        // eventfd: another thread than the sleeping ones took arrivals
   base::Descriptor burst_timer_;  // packets have waited for others for long enough
-  std::atomic<int> sleepers_{0};
+  DatagramSleepers sleepers_;
   std::atomic<std::int64_t> looked_ns_{0};  // when a thread of the rank last polled
   std::atomic<bool> rests_{false};          // it leaves the datagrams to the rank's threads
   std::atomic<bool> handed_over_{false};

@@ -429,10 +429,10 @@ void NicEngine::leave() {
     for (NicPath::Neighbour& next : path_->neighbours) {
       if (path_->may_be_asked_by(next)) peers_.ask(next);
     }
-    thread.announce();
+    const int sleeper = thread.announce();
     job.carry_network();
-    if (!may_leave()) thread.sleep(base::kMillisecond, {});
-    thread.withdraw();
+    if (!may_leave()) thread.sleep(sleeper, base::kMillisecond, {});
+    thread.withdraw(sleeper);
     job.watch().look(base::now_ns());
     return false;
   };

@@ -98,16 +98,39 @@ TEST(AnsweringThread, ReportsDeathsWhileItSleeps) {
 TEST(AnsweringThread, AnArrivalEndsTheSleepOfAnotherThread) {
   OneRank rank;
   ASSERT_TRUE(rank.thread->start({.heard = [](bool) { return false; }, .someone_died = [] {}}));
-  rank.thread->announce();
+  const int first = rank.thread->announce();
   rank.thread->note_arrival();
-  EXPECT_EQ(rank.thread->sleep(base::kSecond, {}), AnsweringThread::Woken::by_network);
+  EXPECT_EQ(rank.thread->sleep(first, base::kSecond, {}), AnsweringThread::Woken::by_network);
   const base::Descriptor other = event(1);
-  EXPECT_EQ(rank.thread->sleep(base::kSecond, {.second = other.get()}),
+  EXPECT_EQ(rank.thread->sleep(first, base::kSecond, {.second = other.get()}),
             AnsweringThread::Woken::by_other);
-  rank.thread->withdraw();
+  rank.thread->withdraw(first);
   rank.thread->note_arrival();
-  EXPECT_EQ(rank.thread->sleep(0, {}), AnsweringThread::Woken::by_time)
-      << "no rank sleeps that would have to be told";
+  const int later = rank.thread->announce();
+  EXPECT_EQ(rank.thread->sleep(later, 0, {}), AnsweringThread::Woken::by_time)
+      << "it came before there was a sleeper that would have to be told";
+  rank.thread->withdraw(later);
+}
+
+// The first that wakes does not take the event from the others.
+TEST(AnsweringThread, AnArrivalEndsTheSleepOfAllThreads) {
+  OneRank rank;
+  ASSERT_TRUE(rank.thread->start({.heard = [](bool) { return false; }, .someone_died = [] {}}));
+  std::vector<int> sleepers;
+  for (int i = 0; i < DatagramSleepers::kMost; ++i) sleepers.push_back(rank.thread->announce());
+  const int untold = rank.thread->announce();
+  EXPECT_EQ(untold, DatagramSleepers::kUntold);
+  EXPECT_EQ(rank.thread->sleep(untold, base::kSecond, {}), AnsweringThread::Woken::by_time)
+      << "it looks again soon";
+  rank.thread->withdraw(untold);
+  for (int turn = 0; turn < 2; ++turn) {
+    rank.thread->note_arrival();
+    for (const int sleeper : sleepers) {
+      EXPECT_EQ(rank.thread->sleep(sleeper, 0, {}), AnsweringThread::Woken::by_network);
+      EXPECT_EQ(rank.thread->sleep(sleeper, 0, {}), AnsweringThread::Woken::by_time);
+    }
+  }
+  for (const int sleeper : sleepers) rank.thread->withdraw(sleeper);
 }
 
 // Without the thread, which might send it first.
@@ -116,11 +139,11 @@ TEST(AnsweringThread, ASleepEndsWhenARequestIsDueAgain) {
   rank.carrier->progress();
   rank.carrier->reliable().awaits(1);
   const std::int64_t due_ns = rank.carrier->sleep_target(false).deadline_ns;
-  rank.thread->announce();
-  EXPECT_EQ(rank.thread->sleep(base::kSecond, {}), AnsweringThread::Woken::by_network);
-  EXPECT_EQ(rank.thread->sleep(base::kSecond, {}), AnsweringThread::Woken::by_network)
+  const int sleeper = rank.thread->announce();
+  EXPECT_EQ(rank.thread->sleep(sleeper, base::kSecond, {}), AnsweringThread::Woken::by_network);
+  EXPECT_EQ(rank.thread->sleep(sleeper, base::kSecond, {}), AnsweringThread::Woken::by_network)
       << "nobody has sent it";
-  rank.thread->withdraw();
+  rank.thread->withdraw(sleeper);
   EXPECT_GE(base::now_ns(), due_ns);
   rank.carrier->progress();
   EXPECT_GT(rank.carrier->sleep_target(false).deadline_ns, due_ns);
