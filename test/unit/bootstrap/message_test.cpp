@@ -3,8 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <set>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "base/prng.hpp"
@@ -100,6 +105,23 @@ TEST(BootstrapMessage, RoundTrip) {
     EXPECT_EQ((*decoded)->message, message);
     EXPECT_EQ((*decoded)->frame_bytes, frame.size());
   }
+}
+
+// Messages of another version are refused at their header, so a fuzzer would see nothing else.
+TEST(BootstrapMessage, TheCorpusOfTheFuzzerHasAMessageOfEachType) {
+  const auto tests = std::filesystem::path(__FILE__).parent_path().parent_path().parent_path();
+  const auto corpus = tests / "fuzz" / "corpus" / "bootstrap_message";
+  std::set<std::size_t> types;
+  for (const auto& entry : std::filesystem::directory_iterator(corpus)) {
+    std::ifstream file(entry.path(), std::ios::binary);
+    const std::string bytes(std::istreambuf_iterator<char>(file), {});
+    const auto decoded = decode(bytes);
+    ASSERT_TRUE(decoded.ok()) << entry.path() << ": " << decoded.error().message;
+    ASSERT_TRUE(decoded->has_value()) << entry.path();
+    EXPECT_EQ((*decoded)->frame_bytes, bytes.size()) << entry.path();
+    types.insert((*decoded)->message.index());
+  }
+  EXPECT_EQ(types.size(), std::variant_size_v<Message>);
 }
 
 TEST(BootstrapMessage, WireFormIsFixedAndLittleEndian) {
