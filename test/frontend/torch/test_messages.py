@@ -149,7 +149,7 @@ def callback_of_the_second():
     return True
 
 
-def test_a_callback_waits_for_an_earlier_receive(tmp_path):
+def test_a_callback_waits_for_an_earlier_receive(tmp_path, kind):
     assert run(callback_of_the_second, tmp_path, 2) == [True, True]
 
 

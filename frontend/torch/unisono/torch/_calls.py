@@ -71,12 +71,16 @@ class Work(dist.Work):
         return self._results
 
     def complete(self, error: Optional[Exception]) -> None:
+        future = self.end(error)
+        if future is not None:
+            future.set_result(None)  # runs callbacks, so without the lock
+
+    def end(self, error: Optional[Exception]) -> Optional["torch.futures.Future[None]"]:
+        """The future that the caller completes when callbacks may run; None if there are none."""
         self._error = error
         with self._lock:
             self._ended.set()
-            source = self._source
-        if source is not None:
-            source.set_result(None)  # runs callbacks, so without the lock
+            return self._source
 
     def wait(self, timeout: datetime.timedelta = datetime.timedelta(0)) -> bool:
         try:

@@ -7,6 +7,7 @@ no collective."""
 import datetime
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any, Optional
 
@@ -27,6 +28,15 @@ def _bytes_of(tensor: torch.Tensor) -> torch.Tensor:
                          f"layout {tensor.layout}")
     return tensor.detach().resolve_conj().resolve_neg().cpu().contiguous().view(-1).view(
         torch.uint8)
+
+
+@dataclass(eq=False)
+class _Receipt:
+    """A receive that waits for its message."""
+
+    tag: int
+    tensor: torch.Tensor
+    work: Work
 
 
 class _Channel:
@@ -52,7 +62,7 @@ class _Channel:
         self.is_receiver = rank == target
         self._source = source
         self._lock = threading.Lock()  # for the next two: no tag is in both
-        self._posted: list[tuple[int, torch.Tensor, Work]] = []
+        self._posted: list[_Receipt] = []
         self._early: list[tuple[int, torch.Tensor]] = []  # that nobody waits for yet
         self._error: Optional[BaseException] = None  # of a buffered send
 
@@ -86,32 +96,63 @@ class _Channel:
 
     def receive(self, tensor: torch.Tensor, tag: int) -> Any:
         _bytes_of(tensor[:0] if tensor.dim() > 0 else tensor)  # refuses what cannot be received
-        work = Work([tensor])
-
-        def run() -> None:  # the messages of other receives on the way are theirs
-            while not work.is_completed():
-                self._receive_one()
-
-        def note(error: Optional[Exception]) -> None:
-            if error is None:
-                return
-            with self._lock:
-                self._posted = [each for each in self._posted if each[2] is not work]
-            if not work.is_completed():
-                work.complete(error)
-
+        receipt = _Receipt(tag, tensor, Work([tensor]))
         with self._lock:
             data = self._take_early(tag)
             if data is None:
-                served = self._submit(tensor, run)
-                self._posted.append((tag, tensor, work))
+                served, uncalled = self._serve(receipt)
+                self._posted.append(receipt)
         if data is None:
-            served.get_future().add_done_callback(lambda _: note(served.error))
+            self._follow(receipt, served, uncalled)
         else:
-            self._deliver(data, tensor, work)
-        return work
+            receipt.work.complete(self._put(data, tensor))
+        return receipt.work
 
-    def _receive_one(self) -> None:
+    def _serve(self, receipt: _Receipt) -> tuple[Any, list[Any]]:
+        """Takes messages until this receive has ended, or one that has callbacks. These run after
+        the turn on the communicator: they may wait for other messages of this channel. The list
+        then has the future that runs them."""
+        uncalled: list[Any] = []
+
+        def run() -> None:  # the messages of other receives on the way are theirs
+            while not uncalled and self._is_posted(receipt):
+                self._receive_one(uncalled)
+
+        return self._submit(receipt.tensor, run), uncalled
+
+    def _follow(self, receipt: _Receipt, served: Any, uncalled: list[Any]) -> None:
+        """When it has been served: the callbacks, and another thread goes on beside them."""
+        def after(_: Any) -> None:
+            if served.error is not None:
+                self._give_up(receipt, served.error)
+            elif self._is_posted(receipt):
+                self._go_on(receipt)
+            for future in uncalled:
+                future.set_result(None)
+
+        served.get_future().add_done_callback(after)
+
+    def _go_on(self, receipt: _Receipt) -> None:
+        try:
+            served, uncalled = self._serve(receipt)
+        except dist.DistBackendError as error:  # the group has been shut down
+            self._give_up(receipt, error)
+        else:
+            self._follow(receipt, served, uncalled)
+
+    def _is_posted(self, receipt: _Receipt) -> bool:
+        with self._lock:
+            return receipt in self._posted
+
+    def _give_up(self, receipt: _Receipt, error: Exception) -> None:
+        with self._lock:
+            is_posted = receipt in self._posted
+            if is_posted:
+                self._posted.remove(receipt)
+        if is_posted:
+            receipt.work.complete(error)
+
+    def _receive_one(self, uncalled: list[Any]) -> None:
         """To the first receive of its tag, or to the early ones."""
         header = torch.empty(2, dtype=torch.int64)
         self.calls.comm.broadcast(header, 0)
@@ -120,23 +161,27 @@ class _Channel:
         if length > 0:
             self.calls.comm.broadcast(data, 0)
         with self._lock:
-            found = next((each for each in self._posted if each[0] == tag), None)
+            found = next((each for each in self._posted if each.tag == tag), None)
             if found is None:
                 self._early.append((tag, data))
             else:
-                self._posted = [each for each in self._posted if each is not found]
-        if found is not None:
-            self._deliver(data, *found[1:])
+                self._posted.remove(found)
+        if found is None:
+            return
+        future = found.work.end(self._put(data, found.tensor))
+        if future is not None:
+            uncalled.append(future)
 
-    def _deliver(self, data: torch.Tensor, tensor: torch.Tensor, work: Work) -> None:
+    def _put(self, data: torch.Tensor, tensor: torch.Tensor) -> Optional[Exception]:
         length = tensor.numel() * tensor.element_size()
-        error: Optional[Exception] = None
-        if data.numel() == length:
+        if data.numel() != length:
+            return dist.DistBackendError(f"unisono: recv: rank {self._source} has sent "
+                                         f"{data.numel()} bytes, and the tensor has {length}")
+        try:
             tensor.detach().copy_(data.view(tensor.dtype).view(tensor.shape))
-        else:
-            error = dist.DistBackendError(f"unisono: recv: rank {self._source} has sent "
-                                          f"{data.numel()} bytes, and the tensor has {length}")
-        work.complete(error)
+        except RuntimeError as error:  # of torch: the channel goes on
+            return error
+        return None
 
     def _take_early(self, tag: int) -> Optional[torch.Tensor]:
         for index, (sent_tag, data) in enumerate(self._early):
