@@ -36,6 +36,29 @@ using base::Code;
 using base::Error;
 using base::Result;
 
+std::unique_ptr<network::Network> network_of(bootstrap::JobInfo& info,
+                                             const memory::JobMemory& memory,
+                                             const base::Settings& settings) {
+  if (info.datagrams == nullptr) return nullptr;
+  return network::Network::over(info, memory, job::SilenceLimits::of(settings).suspect_ns);
+}
+
+// Maps the job's memory, in which the ranks of a host meet. Where that fails, the header is enough
+// to tell the others, which wait for this rank.
+Result<std::shared_ptr<memory::JobMemory>> map_memory(bootstrap::JobInfo& info,
+                                                      const base::Settings& settings) {
+  auto memory = memory::JobMemory::map(std::move(info.memory), info.memory_bytes);
+  if (memory) return memory;
+  info.memory_bytes = memory::JobMemory::header_bytes();
+  auto header = memory::JobMemory::map(std::move(info.memory), info.memory_bytes);
+  if (!header) return memory.error();
+  auto network = network_of(info, **header, settings);
+  const auto entered =
+      job::Job::enter(info, std::move(*header), settings, transport::local_rows().front().make(),
+                      std::move(network), std::nullopt, memory.error());
+  return entered.error();
+}
+
 Result<unisono_comm_t> enter(bootstrap::JobInfo info, std::shared_ptr<memory::JobMemory> memory,
                              const base::Settings& process_settings,
                              const std::optional<nic::Capabilities>& nic,
@@ -43,10 +66,7 @@ Result<unisono_comm_t> enter(bootstrap::JobInfo info, std::shared_ptr<memory::Jo
   const base::Settings& settings = rank->settings ? *rank->settings : process_settings;
   base::set_check_rank(info.rank);
   base::set_log_rank(info.rank);
-  std::unique_ptr<network::Network> network;
-  if (info.datagrams != nullptr) {
-    network = network::Network::over(info, *memory, job::SilenceLimits::of(settings).suspect_ns);
-  }
+  std::unique_ptr<network::Network> network = network_of(info, *memory, settings);
   UNISONO_ASSIGN(const unisono_comm_t handle, reserve_comm(*rank));
   auto started = comm::start_rank(info, std::move(memory), settings,
                                   transport::local_rows().front().make(), std::move(network), nic);
@@ -113,8 +133,7 @@ Result<unisono_comm_t> init_process() {
   std::optional<nic::Capabilities> nic;
   if (bootstrap::may_span_hosts(job)) nic = find_nic(*settings, job.rank);
   UNISONO_ASSIGN(bootstrap::JobInfo info, join_and_warn(std::move(job), *settings));
-  const std::uint64_t bytes = info.memory_bytes;
-  UNISONO_ASSIGN(auto memory, memory::JobMemory::map(std::move(info.memory), bytes));
+  UNISONO_ASSIGN(auto memory, map_memory(info, *settings));
   return enter(std::move(info), std::move(memory), *settings, nic);
 }
 
@@ -183,8 +202,7 @@ Result<Joined> join_over(bootstrap::ExchangeRounds& rounds,
   if (bootstrap::may_span_hosts(job)) joined.nic = find_nic(*settings, job.rank);
   UNISONO_ASSIGN(joined.info, bootstrap::join(job, *settings, std::move(chosen.listener)));
   bootstrap::wipe(job.key);
-  const std::uint64_t bytes = joined.info.memory_bytes;
-  UNISONO_ASSIGN(joined.memory, memory::JobMemory::map(std::move(joined.info.memory), bytes));
+  UNISONO_ASSIGN(joined.memory, map_memory(joined.info, *settings));
   return joined;
 } catch (const std::exception& thrown) {
   // The other ranks wait in a round for this one.

@@ -32,10 +32,12 @@ base::Result<std::unique_ptr<Job>> Job::enter(const bootstrap::JobInfo& info,
                                               const base::Settings& settings,
                                               std::unique_ptr<transport::Transport> transport,
                                               std::unique_ptr<network::Network> network,
-                                              const std::optional<nic::Capabilities>& nic) {
+                                              const std::optional<nic::Capabilities>& nic,
+                                              const base::Status& so_far) {
   std::unique_ptr<Job> job(
       new Job(info, std::move(memory), settings, std::move(transport), std::move(network)));
-  UNISONO_TRY(job->start_up_.tell_errors_of([&] { return job->meet_all(info, nic); }));
+  UNISONO_TRY(job->start_up_.tell_errors_of(
+      [&] { return so_far.ok() ? job->meet_all(info, nic) : so_far; }));
   return job;
 }
 

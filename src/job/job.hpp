@@ -40,12 +40,15 @@ namespace unisono::job {
 class Job {
  public:
   // Returns when all ranks have entered. `nic`: this host's abilities in the NIC path; nullopt: no
-  // rank asks the others for theirs.
+  // rank asks the others for theirs. `so_far`: an error of this rank, because of which it cannot
+  // enter. It tells the others instead, for which the memory's header is enough
+  // (JobMemory::header_bytes).
   static base::Result<std::unique_ptr<Job>> enter(
       const bootstrap::JobInfo& info, std::shared_ptr<memory::JobMemory> memory,
       const base::Settings& settings, std::unique_ptr<transport::Transport> transport,
       std::unique_ptr<network::Network> network = nullptr,
-      const std::optional<nic::Capabilities>& nic = {});
+      const std::optional<nic::Capabilities>& nic = {},
+      const base::Status& so_far = base::success());
   ~Job();
   Job(const Job&) = delete;
   Job& operator=(const Job&) = delete;

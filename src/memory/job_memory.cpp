@@ -105,7 +105,7 @@ std::uint64_t process_mark() {
   return mark_of(getpid(), own.value_or(base::ProcessRecord{}));
 }
 
-base::Result<std::shared_ptr<JobMemory>> JobMemory::map(base::Descriptor file,
+base::Result<std::shared_ptr<JobMemory>> JobMemory::map(base::Descriptor&& file,
                                                         std::uint64_t bytes) {
   void* base =
       mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file.get(), 0);
@@ -123,6 +123,8 @@ base::Result<std::shared_ptr<JobMemory>> JobMemory::map(base::Descriptor file,
   UNISONO_TRY(memory->commit(0, first_offset(), "the job's header"));
   return memory;
 }
+
+std::uint64_t JobMemory::header_bytes() { return static_cast<std::uint64_t>(first_offset()); }
 
 JobMemory::JobMemory(base::Descriptor file, std::byte* base, std::int64_t bytes)
     : file_(std::move(file)), base_(base), bytes_(bytes), mark_(process_mark()) {}

@@ -45,9 +45,11 @@ struct MemoryHeader {
 
 class JobMemory : public std::enable_shared_from_this<JobMemory> {
  public:
-  // Maps the file. The error, Code::resources, names the limit if the address space does not
-  // suffice.
-  static base::Result<std::shared_ptr<JobMemory>> map(base::Descriptor file, std::uint64_t bytes);
+  // Maps the file, and takes it if it succeeds. The error, Code::resources, names the limit if the
+  // address space does not suffice.
+  static base::Result<std::shared_ptr<JobMemory>> map(base::Descriptor&& file, std::uint64_t bytes);
+  // The bytes at the beginning of the file that come before all segments.
+  static std::uint64_t header_bytes();
   ~JobMemory();
   JobMemory(const JobMemory&) = delete;
   JobMemory& operator=(const JobMemory&) = delete;

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <array>
@@ -127,6 +128,31 @@ TEST_F(HostsStart, AnInvalidSettingOfOneRankIsToldToAllHosts) {
   for (const int victim : {0, 1, 4}) {
     expect_all_to_hear(hosts_, victim, "UNISONO_BUFFERS", "junk");
     expect_all_to_hear(hosts_, victim, "UNISONO_ALGORITHM", "nonsense");
+  }
+}
+
+// It has no address space for the job's memory. The others hear which rank it is, before it ends.
+TEST_F(HostsStart, AMemoryThatOneRankCannotMapIsToldToAllHosts) {
+  for (const int victim : {0, 1, 4}) {
+    SCOPED_TRACE(victim);
+    std::vector<HostProcess> processes;
+    for (int rank = 0; rank < kRanks; ++rank) {
+      processes.push_back(hosts_.start(host_of(rank), [=](const Line&) {
+        set_environment(rank);
+        setenv("UNISONO_START_TIMEOUT", "1h", 1);
+        setenv("UNISONO_DETECT_TIMEOUT_HOSTS", "1h", 1);
+        constexpr rlim_t kEnoughForAllElse = rlim_t{4} << 30;
+        const rlimit little{.rlim_cur = kEnoughForAllElse, .rlim_max = kEnoughForAllElse};
+        if (rank == victim) {
+          ASSERT_EQ(setrlimit(RLIMIT_AS, &little), 0);
+        }
+        unisono_comm_t world = nullptr;
+        const std::string part =
+            rank == victim ? "could not be mapped" : "rank " + std::to_string(victim) + " (";
+        EXPECT_TRUE(failed(unisono_init(&world), UNISONO_ERROR_RESOURCES, {part}));
+      }));
+    }
+    expect_all_clean(processes);
   }
 }
 

@@ -8,6 +8,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <string>
@@ -15,6 +16,7 @@
 #include <vector>
 
 #include "harness/outcome.hpp"
+#include "harness/scale.hpp"
 #include "harness/start_by_hand.hpp"
 #include "job/loss/liveness.hpp"
 #include "process/ranks.hpp"
@@ -179,6 +181,59 @@ TEST(RefusedAtStart, AnInvalidSettingOfOneRankIsToldToAll) {
           patient());
       job.expect_all_clean();
     }
+  }
+}
+
+// It connects, and has no descriptor left for what it has to read.
+TEST(RefusedAtStart, ARankWithoutDescriptorsIsToldToAll) {
+  ProcessJob job(
+      3,
+      [&](const ProcessRank& self) {
+        if (self.rank == 2) {
+          const int next = dup(0);
+          ASSERT_GE(next, 0);
+          close(next);
+          const rlimit one{.rlim_cur = static_cast<rlim_t>(next) + 1,
+                           .rlim_max = static_cast<rlim_t>(next) + 1};
+          ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &one), 0);
+        }
+        unisono_comm_t world = nullptr;
+        EXPECT_TRUE(failed(unisono_init(&world), UNISONO_ERROR_SYSTEM,
+                           {"rank 2 (pid ", "Too many open files"}));
+      },
+      patient());
+  job.expect_all_clean();
+}
+
+// It has no address space for the job's memory, which shows only after the rendezvous. It lives on:
+// its end tells nobody.
+TEST(RefusedAtStart, AMemoryThatOneRankCannotMapIsToldToAll) {
+  if (kSanitized) GTEST_SKIP() << "a sanitizer needs terabytes of address space for itself";
+  for (const int victim : {0, 2}) {
+    SCOPED_TRACE(victim);
+    ProcessJob job(
+        3,
+        [&](const ProcessRank& self) {
+          constexpr rlim_t kEnoughForAllElse = rlim_t{4} << 30;
+          const rlimit little{.rlim_cur = kEnoughForAllElse, .rlim_max = kEnoughForAllElse};
+          if (self.rank == victim) {
+            ASSERT_EQ(setrlimit(RLIMIT_AS, &little), 0);
+          }
+          unisono_comm_t world = nullptr;
+          std::vector<std::string> parts = {"could not be mapped", "ulimit -v"};
+          if (self.rank != victim) parts.push_back(fmt::format("as rank {} failed", victim));
+          ASSERT_TRUE(failed(unisono_init(&world), UNISONO_ERROR_RESOURCES, parts));
+          self.say("told");
+          if (self.rank == victim) pause();
+        },
+        patient());
+    EXPECT_TRUE(job.await_line(victim));
+    for (const int other : {0, 1, 2}) {
+      if (other == victim) continue;
+      EXPECT_TRUE(job.wait(other).clean()) << job.wait(other).text();
+    }
+    job.signal(victim, SIGKILL);
+    EXPECT_EQ(job.wait(victim).lines, std::vector<std::string>{"told"});
   }
 }
 

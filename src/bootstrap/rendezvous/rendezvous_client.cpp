@@ -173,9 +173,8 @@ Error RendezvousClient::not_a_rendezvous() const {
 
 Result<Hello> RendezvousClient::make_hello(const HostRelay* relay) const {
   Hello hello;
+  hello.kernel = {.id = 1, .cores = 1};  // unless it is known
   UNISONO_ASSIGN(hello.nonce, random_nonce());
-  UNISONO_ASSIGN(hello.host, own_host_id());
-  UNISONO_ASSIGN(hello.kernel, own_kernel());
   hello.rank = static_cast<std::uint32_t>(request_.rank);
   hello.ranks = static_cast<std::uint32_t>(request_.ranks);
   hello.memory_bytes = request_.memory_bytes;
@@ -186,6 +185,17 @@ Result<Hello> RendezvousClient::make_hello(const HostRelay* relay) const {
   hello.warnings = request_.warnings;
   hello.failure = failure_.code;
   hello.failure_text = failure_.message;
+  // Without them it cannot join, for instance for lack of a descriptor. All others hear of it.
+  const Result<HostId> host = own_host_id();
+  const Result<Kernel> kernel = own_kernel();
+  if (host.ok() && kernel.ok()) {
+    hello.host = *host;
+    hello.kernel = *kernel;
+  } else if (failure_.code == Code::ok) {
+    const Error& why = host.ok() ? kernel.error() : host.error();
+    hello.failure = why.code;
+    hello.failure_text = why.message;
+  }
   if (relay != nullptr) hello.relay_socket = relay->relay_socket();
   return hello;
 }
