@@ -80,6 +80,17 @@ struct RankClock {
   Contents contents;
   std::map<Contents::Key, int> copies;  // messages of each content that cross hosts
   std::map<Contents::Key, bool> staged;
+
+  // As if it were new.
+  void forget() {
+    next = 0;
+    awaited = -1;
+    now = {};
+    port = {};
+    contents = {};
+    if (!copies.empty()) copies.clear();
+    if (!staged.empty()) staged.clear();
+  }
 };
 
 template <class Time>
@@ -102,7 +113,7 @@ class Clock {
   }
 
   void begin(Rank& rank, const schedule::Schedule& schedule) {
-    rank = {};
+    rank.forget();
     rank.staging = staging_of_helped(schedule);
     spend(rank, schedule.rank, start_up_);
     spend(rank, schedule.rank, rank.staging);

@@ -5,10 +5,13 @@
 // that order by arithmetic. Not thread-safe; a Builder is used by one function and dropped.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <initializer_list>
 #include <span>
 #include <utility>
 
+#include "base/check.hpp"
 #include "schedule/schedule.hpp"
 
 namespace unisono::schedule {
@@ -22,29 +25,73 @@ class Builder {
   Builder(const Shape& shape, int rank, int ops_expected = 4);
 
   // A slot that receives `count` elements from `source`.
-  SlotId slot(int source, std::int64_t count);
+  SlotId slot(int source, std::int64_t count) {
+    schedule_.slots.push_back({source, count});
+    return static_cast<SlotId>(schedule_.slots.size() - 1);
+  }
   // `count` elements of scratch memory.
   Range scratch(std::int64_t count);
 
-  OpId send(int peer, SlotId peer_slot, Range source, After after = {});
+  OpId send(int peer, SlotId peer_slot, const Range& source, After after = {}) {
+    Op& op = append(OpKind::send, after);
+    op.left = source;
+    op.first_target = static_cast<std::int32_t>(schedule_.targets.size());
+    op.target_count = 1;
+    schedule_.targets.push_back({peer, peer_slot});
+    return last();
+  }
   OpId multicast(std::span<const Target> targets, Range source, After after = {});
-  OpId wait(SlotId slot, After after = {});
-  OpId reduce(Range target, Range left, Range right, After after = {});
-  OpId copy(Range target, Range source, After after = {});
+  OpId wait(SlotId slot, After after = {}) {
+    append(OpKind::wait, after).slot = slot;
+    return last();
+  }
+  OpId reduce(const Range& target, const Range& left, const Range& right, After after = {}) {
+    Op& op = append(OpKind::reduce, after);
+    op.target = target;
+    op.left = left;
+    op.right = right;
+    return last();
+  }
+  OpId copy(const Range& target, const Range& source, After after = {}) {
+    Op& op = append(OpKind::copy, after);
+    op.target = target;
+    op.left = source;
+    return last();
+  }
   OpId sum(Range target, std::span<const Range> operands, After after = {});
 
   // More predecessors of the op added last (for lists whose length is not known in advance).
-  void also_after(OpId predecessor);
+  void also_after(OpId predecessor) {
+    if (predecessor == kNone) return;
+    schedule_.after.push_back(predecessor);
+    ++schedule_.ops.back().after_count;
+  }
   // One more target of the multicast added last (for sets whose size is not known in advance).
-  void also_to(Target target);
+  void also_to(Target target) {
+    schedule_.targets.push_back(target);
+    ++schedule_.ops.back().target_count;
+  }
 
   // A whole slot as a range.
-  Range of(SlotId slot) const;
+  Range of(SlotId slot) const {
+    UNISONO_CHECK(slot >= 0 && static_cast<std::size_t>(slot) < schedule_.slots.size(),
+                  "a slot that was never made");
+    return slot_range(slot, 0, schedule_.slots[static_cast<std::size_t>(slot)].count);
+  }
 
   Schedule take() && { return std::move(schedule_); }
 
  private:
-  Op& append(OpKind kind, After after);
+  Op& append(OpKind kind, After after) {
+    Op& op = schedule_.ops.emplace_back();
+    op.kind = kind;
+    op.first_after = static_cast<std::int32_t>(schedule_.after.size());
+    for (const OpId predecessor : after) {
+      if (predecessor != kNone) schedule_.after.push_back(predecessor);
+    }
+    op.after_count = static_cast<std::int32_t>(schedule_.after.size()) - op.first_after;
+    return op;
+  }
   OpId last() const { return static_cast<OpId>(schedule_.ops.size() - 1); }
 
   Schedule schedule_;

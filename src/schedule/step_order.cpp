@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <ranges>
 
 #include "base/index.hpp"
 
@@ -67,6 +68,10 @@ StepOrder order_steps(const Schedule& schedule, bool helping) {
 // Ops that sends need come before the others, and the last of them is a send. So they are the
 // helpable ones, from the first wait among them on.
 Helpable helpable_steps(const Schedule& schedule, std::vector<char>& needed) {
+  // Most ranks of a tree send once, or never: then there is no wait before the last send.
+  const auto last_send = std::ranges::find_if(std::views::reverse(schedule.ops), sends).base();
+  const auto waits = [](const Op& op) { return op.kind == OpKind::wait; };
+  if (std::find_if(schedule.ops.begin(), last_send, waits) == last_send) return {};
   find_needed_by_sends(schedule, needed);
   Helpable found;
   for (std::size_t i = 0; i < schedule.ops.size(); ++i) {

@@ -99,7 +99,10 @@ class CheapestOfRow {
       return;
     }
     const Parameters usual = algorithm::default_parameters(row, priced);
-    const auto usual_ns = look(usual, !row.parameters.empty());
+    const auto usual_ns =
+        look(usual, std::ranges::any_of(row.parameters, [&](const algorithm::ParameterSpec& spec) {
+               return spec.is_pieces || stops_early(spec);
+             }));
     for (std::size_t i = 0; i < row.parameters.size(); ++i) compare_values(i, usual, usual_ns);
   }
 
@@ -108,6 +111,11 @@ class CheapestOfRow {
   const std::optional<Priced>& best_of_some() const { return best_of_some_; }
 
  private:
+  // Whether few ranks stand for many, and the search among a parameter's numbers may end early.
+  bool stops_early(const algorithm::ParameterSpec& spec) const {
+    return shape_.ranks > kRanksOfParameters && spec.names.empty();
+  }
+
   // If few ranks stand for many: all names, and of numbers those above the usual one and then those
   // below it, until they get dearer. Else all values, and of pieces those until they get dearer.
   void compare_values(std::size_t parameter, const Parameters& usual,
@@ -127,7 +135,7 @@ class CheapestOfRow {
         last_ns = ns;
       }
     };
-    if (shape_.ranks <= kRanksOfParameters || !spec.names.empty()) {
+    if (!stops_early(spec)) {
       go(values.begin(), values.end(), std::nullopt, spec.is_pieces);
       return;
     }

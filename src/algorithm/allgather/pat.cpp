@@ -30,17 +30,18 @@ Schedule pat(const Shape& shape, const Parameters& parameters, int rank) {
   std::vector<Value> held(static_cast<std::size_t>(ranks));
   held[0] = {own_block(shape, rank)};
   b.copy(place(shape, rank), held[0].range);
+  // Slots: one a message, in the order of hops and distances.
+  SlotId first_slot = 0;
   for (int hop = pattern::longest_hop(ranks); hop > 0; hop /= 2) {
-    const auto messages = pattern::messages_of_hop(ranks, hop, parameters.values[0]);
-    // Slots: one a message, in the order of hops and distances.
-    std::vector<SlotId> slots;
-    for (const std::vector<int>& message : messages) {
+    const pattern::MessagesOfHop messages(ranks, hop, parameters.values[0]);
+    for (int i = 0; i < messages.size(); ++i) {
+      const pattern::Distances message = messages[i];
       std::int64_t given = 0, taken = 0;
       for (const int distance : message) {
         given += held[static_cast<std::size_t>(distance)].range.count;
         taken += schedule::block(shape, origin(distance + hop)).count;
       }
-      slots.push_back(b.slot(origin(hop), taken));
+      const SlotId slot = b.slot(origin(hop), taken);
       Value all = held[static_cast<std::size_t>(message.front())];
       if (message.size() > 1) {
         Range rest = b.scratch(given);
@@ -52,11 +53,11 @@ Schedule pat(const Shape& shape, const Parameters& parameters, int rank) {
           rest.offset += rest.count;
         }
       }
-      b.send(pattern::ring_shift(ranks, rank, hop), slots.back(), all.range, {all.ready});
+      b.send(pattern::ring_shift(ranks, rank, hop), slot, all.range, {all.ready});
     }
-    for (std::size_t i = 0; i < messages.size(); ++i) {
-      const OpId arrived = b.wait(slots[i]);
-      Range rest = b.of(slots[i]);
+    for (int i = 0; i < messages.size(); ++i) {
+      const OpId arrived = b.wait(first_slot + i);
+      Range rest = b.of(first_slot + i);
       for (const int distance : messages[i]) {
         const Range to = place(shape, origin(distance + hop));
         rest.count = to.count;
@@ -65,6 +66,7 @@ Schedule pat(const Shape& shape, const Parameters& parameters, int rank) {
         rest.offset += rest.count;
       }
     }
+    first_slot += messages.size();
   }
   return std::move(b).take();
 }

@@ -26,6 +26,8 @@ namespace {
 class PatSums {
  public:
   PatSums(Builder& builder, const Shape& shape, int rank) : b_(builder) {
+    sums_.reserve(static_cast<std::size_t>(shape.ranks));
+    places_.reserve(static_cast<std::size_t>(shape.ranks));
     for (int distance = 0; distance < shape.ranks; ++distance) {
       const int owner = pattern::ring_shift(shape.ranks, rank, -distance);
       sums_.push_back({input(schedule::block(shape, owner))});
@@ -36,7 +38,7 @@ class PatSums {
   Range& place(int distance) { return places_[static_cast<std::size_t>(distance)]; }
 
   // Sums of the blocks in scratch memory from now on, one behind another.
-  Range reserve(const std::vector<int>& distances, int hop) {
+  Range reserve(const pattern::Distances& distances, int hop) {
     std::int64_t count = 0;
     for (const int distance : distances) count += at(distance + hop).range.count;
     const Range all = b_.scratch(count);
@@ -71,40 +73,42 @@ Schedule pat(const Shape& shape, const Parameters& parameters, int rank) {
     return std::move(b).take();
   }
   const int last = pattern::longest_hop(ranks);
-  std::vector<std::vector<Range>> messages;  // by the logarithm of the hop
+  std::vector<Range> messages;  // hop by hop
+  messages.reserve(static_cast<std::size_t>(ranks));
   for (int hop = 1; hop <= last; hop *= 2) {
-    messages.emplace_back();
-    for (const auto& message : pattern::messages_of_hop(ranks, hop, parameters.values[0])) {
+    const pattern::MessagesOfHop all(ranks, hop, parameters.values[0]);
+    for (int i = 0; i < all.size(); ++i) {
+      const pattern::Distances message = all[i];
       const bool is_input = hop == 1 && message.size() == 1;
-      messages.back().push_back(is_input ? sums.at(message.front() + hop).range
-                                         : sums.reserve(message, hop));
+      messages.push_back(is_input ? sums.at(message.front() + hop).range
+                                  : sums.reserve(message, hop));
     }
   }
   if (last > 1) sums.place(0) = b.scratch(sums.at(0).range.count);
 
-  std::vector<OpId> sends;
+  std::vector<OpId> sends, ready;
+  sends.reserve(messages.size());
+  // Slots: one a message, in the order of hops and distances.
+  SlotId first_slot = 0;
   for (int hop = 1; hop <= last; hop *= 2) {
-    // Slots: one a message, in the order of hops and distances.
-    const auto all = pattern::messages_of_hop(ranks, hop, parameters.values[0]);
-    std::vector<SlotId> slots;
-    for (std::size_t i = 0; i < all.size(); ++i) {
+    const pattern::MessagesOfHop all(ranks, hop, parameters.values[0]);
+    for (int i = 0; i < all.size(); ++i) {
       std::int64_t taken = 0;
       for (const int distance : all[i]) taken += sums.at(distance).range.count;
-      slots.push_back(b.slot(pattern::ring_shift(ranks, rank, hop), taken));
-      std::vector<OpId> ready;
+      const SlotId slot = b.slot(pattern::ring_shift(ranks, rank, hop), taken);
+      ready.clear();
       for (const int distance : all[i]) {
         Value& sum = sums.at(distance + hop);
         const Range place = sums.place(distance + hop);
         if (!(sum.range == place)) sum = {place, b.copy(place, sum.range)};
         ready.push_back(sum.ready);
       }
-      const auto k = static_cast<std::size_t>(std::bit_width(static_cast<unsigned>(hop)) - 1);
-      sends.push_back(b.send(pattern::ring_shift(ranks, rank, -hop), slots.back(), messages[k][i]));
+      sends.push_back(b.send(pattern::ring_shift(ranks, rank, -hop), slot, messages[sends.size()]));
       for (const OpId before : ready) b.also_after(before);
     }
-    for (std::size_t i = 0; i < all.size(); ++i) {
-      const OpId arrived = b.wait(slots[i]);
-      Range rest = b.of(slots[i]);
+    for (int i = 0; i < all.size(); ++i) {
+      const OpId arrived = b.wait(first_slot + i);
+      Range rest = b.of(first_slot + i);
       for (const int distance : all[i]) {
         rest.count = sums.at(distance).range.count;
         if (hop == last) {  // only the own block is left
@@ -115,6 +119,7 @@ Schedule pat(const Shape& shape, const Parameters& parameters, int rank) {
         rest.offset += rest.count;
       }
     }
+    first_slot += all.size();
   }
   return std::move(b).take();
 }
