@@ -154,6 +154,7 @@ std::vector<std::string> names_of_others(const std::vector<select::Priced>& to_t
 std::string remark(const Candidate& candidate) {
   if (!candidate.why_not.empty()) return "  not legal: " + candidate.why_not;
   if (!candidate.excluded_by.empty()) return "  excluded by " + candidate.excluded_by;
+  if (candidate.is_for_exact) return "  for reproducible sums only";
   return {};
 }
 
@@ -255,6 +256,7 @@ nlohmann::ordered_json json_of(const Candidate& candidate, std::int64_t element_
   json["legal"] = candidate.why_not.empty();
   if (!candidate.why_not.empty()) json["why_not"] = candidate.why_not;
   if (!candidate.excluded_by.empty()) json["excluded_by"] = candidate.excluded_by;
+  if (candidate.is_for_exact) json["for_reproducible_sums_only"] = true;
   if (candidate.cost) {
     json["steps"] = candidate.cost->steps;
     json["bytes"] = candidate.cost->elements * element_bytes;

@@ -96,6 +96,7 @@ base::Result<Candidate> judge(const algorithm::Algorithm& row, const schedule::S
                                         : algorithm::default_parameters(row, shape),
                       .why_not = {},
                       .excluded_by = {},
+                      .is_for_exact = row.sums_exactly && !shape.exact,
                       .cost = {},
                       .between_hosts = {},
                       .price = {}};
