@@ -9,6 +9,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "arguments/host_list.hpp"
@@ -16,6 +17,7 @@
 #include "base/text.hpp"
 #include "commands.hpp"
 #include "explain/explanation.hpp"
+#include "explain/measured.hpp"
 #include "machine.hpp"
 #include "model/machine_file.hpp"
 #include "model/own_machine.hpp"
@@ -37,6 +39,7 @@ struct ExplainOptions {
   bool multicast = false;  // between them
   int shared_cores = 0;    // of the machine that they are on
   std::string machine;
+  std::vector<std::string> profile;
   std::string format = "text";
 };
 
@@ -181,6 +184,17 @@ std::string describe(const model::Price& price) {
                      us(price.parts.bytes), us(price.parts.reduction), us(price.parts.hand_over));
 }
 
+// A line for each algorithm that such calls have had in a profile.
+std::string describe(const std::vector<MeasuredCalls>& measured) {
+  if (measured.empty()) return "  measured: no such call in the profile\n";
+  std::string out;
+  for (const MeasuredCalls& each : measured) {
+    out += fmt::format("  measured: {}, {}: {} on average of {} calls\n", each.algorithm,
+                       each.engine, microseconds(each.mean_ns), each.calls);
+  }
+  return out;
+}
+
 std::string describe_place(const RanksPlace& place) {
   if (place.hosts.given() && place.shared_cores > 0) {
     return fmt::format("{} hosts on {} cores", place.hosts.hosts(), place.shared_cores);
@@ -224,6 +238,7 @@ std::string text_of(const Explanation& explanation, const plan::Call& call, cons
                        algorithm::describe(*cheapest.row, cheapest.parameters),
                        microseconds(cheapest.price.ns), microseconds(cheapest.price.in_row_ns));
   }
+  if (explanation.measured) out += describe(*explanation.measured);
   if (!explanation.to_try.empty()) {
     const std::vector<std::string> names = names_of_others(explanation.to_try);
     out += fmt::format("  calls try (UNISONO_LEARN): {}\n",
@@ -324,6 +339,15 @@ std::string json_of(const Explanation& explanation, const plan::Call& call,
     if (i < first.size() && first[i] != i) one["same_as"] = name_of_priced(first[i]);
     json["priced"].push_back(std::move(one));
   }
+  if (explanation.measured) {
+    json["measured"] = nlohmann::ordered_json::array();
+    for (const MeasuredCalls& each : *explanation.measured) {
+      json["measured"].push_back({{"algorithm", each.algorithm},
+                                  {"engine", each.engine},
+                                  {"calls", each.calls},
+                                  {"mean_ns", each.mean_ns}});
+    }
+  }
   json["engine"] = select::engine_name(explanation.engine);
   json["engine_reason"] = engine_reason(explanation);
   if (explanation.way) {
@@ -383,10 +407,19 @@ int explain_call(const ExplainOptions& options) {
   }
   if (!priced->note.empty()) fmt::print(stderr, "unisono explain: note: {}\n", priced->note);
   const model::Machine& machine = priced->machine;
-  const auto explanation = explain(*call, place, *settings, machine);
+  auto explanation = explain(*call, place, *settings, machine);
   if (!explanation) {
     fmt::print(stderr, "unisono explain: {}\n", explanation.error().message);
     return kExitFailure;
+  }
+  if (!options.profile.empty()) {
+    auto measured = find_measured(options.profile, *call, place.ranks,
+                                  place.hosts.given() ? place.hosts.hosts() : 1);
+    if (!measured) {
+      fmt::print(stderr, "unisono explain: {}\n", measured.error().message);
+      return kExitUsage;
+    }
+    explanation->measured = std::move(*measured);
   }
   const std::string text = options.format == "json"
                                ? json_of(*explanation, *call, options, place, machine)
@@ -432,6 +465,10 @@ void add_explain(CLI::App& app, int& exit_status) {
   command->add_option(
       "-m,--machine", options->machine,
       "Machine file for predicted times [that of unisono tune, or the default one]");
+  command
+      ->add_option("--profile", options->profile,
+                   "Also say what such calls took in a job, by its ranks' profiles")
+      ->type_name("FILE");
   command->add_option("--format", options->format, "text or json")
       ->capture_default_str()
       ->check(CLI::IsMember({"text", "json"}));

@@ -12,6 +12,7 @@
 
 #include "base/result.hpp"
 #include "base/settings/settings.hpp"
+#include "explain/measured.hpp"
 #include "model/price.hpp"
 #include "plan/call.hpp"
 #include "plan/geometry.hpp"
@@ -27,7 +28,7 @@ struct Candidate {
   algorithm::Parameters parameters;
   std::string why_not;  // it is not legal; empty: it is
   std::string excluded_by;
-  bool is_for_exact = false;  // chosen for reproducible sums only, and this call is none
+  bool is_for_exact = false;           // chosen for reproducible sums only, and this call is none
   std::optional<schedule::Cost> cost;  // if legal: of the whole vector in one part
   std::optional<schedule::CostBetweenHosts> between_hosts;  // if legal, and there are several
   std::optional<model::Price> price;                        // if legal, as `cost`
@@ -52,8 +53,9 @@ struct Explanation {
     std::int64_t segments = 1;
   };
   std::optional<Way> way;
-  bool by_nic = false;  // blocking calls take the NIC path
-  std::string why_nic;  // ... or why not
+  std::optional<std::vector<MeasuredCalls>> measured;  // with profiles of a job
+  bool by_nic = false;                                 // blocking calls take the NIC path
+  std::string why_nic;                                 // ... or why not
   // The two ways of a barrier between hosts there, and whether it would ask.
   std::optional<select::NicBarrierPrices> nic_barrier;
   bool nic_asks = false;

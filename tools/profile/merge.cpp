@@ -10,6 +10,8 @@
 #include <tuple>
 #include <utility>
 
+#include "base/file/read_file.hpp"
+
 namespace unisono::tools {
 namespace {
 
@@ -111,6 +113,16 @@ base::Result<MergedProfile> merge_profiles(std::vector<RankFile> files) {
     if (__builtin_add_overflow(merged.ns, row.totals.ns, &merged.ns)) merged.ns = INT64_MAX;
   }
   return merged;
+}
+
+base::Result<MergedProfile> read_profiles(const std::vector<std::string>& names) {
+  std::vector<RankFile> files;
+  for (const std::string& name : names) {
+    UNISONO_ASSIGN(const std::string text, base::read_file(name));
+    UNISONO_ASSIGN(RankFile file, parse_rank_file(text, name));
+    files.push_back(std::move(file));
+  }
+  return merge_profiles(std::move(files));
 }
 
 }  // namespace unisono::tools

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The profiles of a job's ranks, together. Files that are incomplete and ranks without a file are
-// named, and take no part. Pure; any thread.
+// named, and take no part. Pure, but for read_profiles(); any thread.
 #pragma once
 
 #include <cstdint>
@@ -24,6 +24,8 @@ struct MergedProfile {
 
 // Errors: no file, files of several jobs, two of one rank.
 base::Result<MergedProfile> merge_profiles(std::vector<RankFile> files);
+// Those of files. Errors: also a file that cannot be read, or is damaged.
+base::Result<MergedProfile> read_profiles(const std::vector<std::string>& names);
 // Longest time first; of equal ones, in the order of their names.
 void sort_by_time(std::vector<ProfileRow>& rows);
 

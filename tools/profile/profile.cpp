@@ -9,7 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "base/file/read_file.hpp"
 #include "commands.hpp"
 #include "profile/merge.hpp"
 #include "profile/report.hpp"
@@ -25,16 +24,6 @@ struct ProfileOptions {
   int rank = -1;
   std::size_t rows = 40;
 };
-
-base::Result<MergedProfile> read_files(const std::vector<std::string>& names) {
-  std::vector<RankFile> files;
-  for (const std::string& name : names) {
-    UNISONO_ASSIGN(const std::string text, base::read_file(name));
-    UNISONO_ASSIGN(RankFile file, parse_rank_file(text, name));
-    files.push_back(std::move(file));
-  }
-  return merge_profiles(std::move(files));
-}
 
 std::string head_of(const MergedProfile& profile) {
   const std::string& machine =
@@ -58,7 +47,7 @@ base::Result<std::string> table_of(const MergedProfile& profile, const ProfileOp
 }
 
 base::Result<int> show(const ProfileOptions& options) {
-  UNISONO_ASSIGN(const MergedProfile profile, read_files(options.files));
+  UNISONO_ASSIGN(const MergedProfile profile, read_profiles(options.files));
   for (const std::string& each : profile.left_out) {
     fmt::print(stderr, "unisono profile: not merged: {}\n", each);
   }
