@@ -252,7 +252,9 @@ template <class Kind, Collective kCollective, class Function, class Narrow, clas
 [[gnu::noinline]] int run_anew(Communicator* own, ByHost<Function, Narrow> by_host,
                                Arguments... arguments) try {
   Choice choice;
-  if (own != nullptr) {
+  if (own == nullptr) {
+    if (const int code = take_refusal(); code != 0) return code;
+  } else {
     try {
       choice = choose<Kind, kCollective>(*own, arguments...);
     } catch (const std::exception& thrown) {
@@ -296,7 +298,8 @@ int start(Collective collective, ByHost<Function, Narrow> by_host, Handle* reque
           Arguments... arguments) {
   Communicator* const own = find_made_communicator(communicator_of(arguments...), collective);
   std::unique_ptr<Kind> call;
-  int error = 0;
+  int error = own == nullptr ? take_refusal() : 0;
+  if (error != 0) return error;
   const auto make = [&call]() -> Kind& { return *(call = std::make_unique_for_overwrite<Kind>()); };
   const By by = own == nullptr ? By::host : prepare(make, *own, true, &error, arguments...);
   if (by == By::host) {
@@ -315,6 +318,9 @@ template <class Kind, class Function, class Narrow, class... Arguments>
 int initialize(Collective collective, ByHost<Function, Narrow> by_host, Handle info,
                Handle* request, Arguments... arguments) {
   Communicator* const own = find_communicator(communicator_of(arguments...), collective);
+  if (own == nullptr) {
+    if (const int code = take_refusal(); code != 0) return code;
+  }
   const auto leave_it = [&](const char* reason) {
     const auto to_host = [&] {
       const int code = call_host<2>(collective, by_host, arguments..., info, request);

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <numeric>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "host/host.hpp"
@@ -222,6 +223,8 @@ Communicator* make_communicator(Handle handle, int key) {
   return comm;
 }
 
+thread_local int refusal = 0;  // MPI error code
+
 // `makes`: a communicator that has no attribute gets one.
 Communicator* look_up(Handle handle, bool makes) {
   Registry& known = registry();
@@ -232,9 +235,10 @@ Communicator* look_up(Handle handle, bool makes) {
   if (!known.has_key) return nullptr;
   void* value = nullptr;
   int flag = 0;
-  // An invalid communicator: the call itself then reports it.
+  // The call itself reports these. The host may refuse others, such as one that has been freed.
   if (handle == 0 || handle == mpi.constants.comm_null) return nullptr;
-  if (mpi.Comm_get_attr(handle, key, &value, &flag) != 0) return nullptr;
+  refusal = mpi.Comm_get_attr(handle, key, &value, &flag);
+  if (refusal != 0) return nullptr;
   if (flag != 0) return static_cast<Communicator*>(value);
   if (!makes) return nullptr;
   try {
@@ -273,6 +277,8 @@ Communicator* look_for_communicator(Handle comm, Collective collective, bool mak
   last_used_of(handle) = {handle, generation, found};
   return found->does(collective) ? found : nullptr;
 }
+
+int take_refusal() { return std::exchange(refusal, 0); }
 
 const char* why_host(Handle comm) {
   if (registry().ended.load() || !has_world()) return "outside of MPI_Init and MPI_Finalize";

@@ -92,6 +92,10 @@ inline Communicator* find_made_communicator(Handle comm, Collective collective) 
   return find_communicator(comm, collective, false);
 }
 
+// After these two have given none: the host's error code, if it has refused the communicator on
+// this thread. It has then called the program's error handler. 0: it has not.
+int take_refusal();
+
 // Why the host MPI does a call on the communicator for which these two give none; for people.
 const char* why_host(Handle comm);
 

@@ -288,7 +288,7 @@ STANDARD_CASES = ("empty_statuses", "untouched", "made_in_every_way", "groups_me
                   "attributes_copied", "made_types", "strange_extents", "places_with_gaps",
                   "places_below", "read_only", "padding_kept", "own_operator", "types_left_alone",
                   "ended_early", "disconnected", "operators", "one_rank", "invalid_everywhere",
-                  "files", "repeated", "collective_at_end")
+                  "freed_before", "files", "repeated", "collective_at_end")
 
 
 class StandardCases(Running):

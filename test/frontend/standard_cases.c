@@ -499,6 +499,30 @@ static void invalid_everywhere(void) {
   EXPECT(sum_of_ranks(MPI_COMM_WORLD) == triangle(size));
 }
 
+/* A communicator that the program has freed, where the MPI tells: one error a call. */
+static void freed_before(void) {
+  MPI_Errhandler mine;
+  MPI_Comm comm;
+  MPI_Request request = MPI_REQUEST_NULL;
+  int in = rank, out = -1;
+  MPI_Comm_create_errhandler(count_errors, &mine);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, mine);
+  MPI_Comm_set_errhandler(MPI_COMM_SELF, mine);
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  EXPECT(sum_of_ranks(comm) == triangle(size));
+  const MPI_Comm freed = comm;
+  MPI_Comm_free(&comm);
+  handled = 0;
+  EXPECT(class_of(MPI_Barrier(freed)) == MPI_ERR_COMM && handled == 1);
+  int code = MPI_Allreduce(&in, &out, 1, MPI_INT, MPI_SUM, freed);
+  EXPECT(class_of(code) == MPI_ERR_COMM && handled == 2);
+  EXPECT(class_of(MPI_Ibarrier(freed, &request)) == MPI_ERR_COMM && handled == 3);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+  MPI_Errhandler_free(&mine);
+  EXPECT(sum_of_ranks(MPI_COMM_WORLD) == triangle(size));
+}
+
 /* Collective writes and reads of a file, whose MPI calls collectives itself. */
 static void files(void) {
   char name[64] = "";
@@ -781,6 +805,7 @@ static const Scenario all[] = {{"empty_statuses", empty_statuses},
                                {"operators", operators},
                                {"one_rank", one_rank},
                                {"invalid_everywhere", invalid_everywhere},
+                               {"freed_before", freed_before},
                                {"files", files},
                                {"repeated", repeated},
                                {"slow_by_turns", slow_by_turns},
