@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstring>
+#include <optional>
 #include <vector>
 
 #include "communicator.hpp"
@@ -42,6 +43,8 @@ void progress_before_test() {
 bool tests_apart() {
   return !host().calls_back() && (has_persistent() || has_persistent_by_host());
 }
+
+constexpr int kUndefined = -32766;  // MPI_UNDEFINED of all MPIs
 
 // Requests of an array, and their statuses, beside each other.
 class Chosen {
@@ -91,36 +94,153 @@ class Chosen {
   std::vector<int> found_;
 };
 
+// The program's array of statuses, which may be absent.
+class Statuses {
+ public:
+  explicit Statuses(void* statuses) : statuses_(statuses) {}
+  // That of a request which is null, inactive or of a collective. MPI_Test writes it.
+  void empty(int i) const {
+    Handle none = host().constants.no_request;
+    int flag = 0;
+    if (wants()) host().Test(&none, &flag, at(i));
+  }
+  // Request `i` has ended with `code`, after `others` statuses have been written. `error`: the
+  // function's code until now. Gives the one from now on.
+  int add(int i, int code, int error, int others) const {
+    if (code != 0 && error == 0) {
+      error = host().constants.error_in_status_class;
+      for (int j = 0; j < others && wants(); ++j) error_at(j) = 0;
+    }
+    if (wants() && error != 0) error_at(i) = code;
+    return error;
+  }
+  void* at(int i) const {
+    if (!wants()) return host().constants.status_ignore;
+    return static_cast<int*>(statuses_) +
+           static_cast<std::size_t>(i) * host().constants.status_ints;
+  }
+
+ private:
+  bool wants() const { return statuses_ != host().constants.statuses_ignore; }
+  int& error_at(int i) const { return static_cast<int*>(at(i))[host().constants.error_in_status]; }
+
+  void* statuses_;
+};
+
+// MPI_Test of a persistent collective that the host does. nullopt: the request is none.
+std::optional<int> test_by_host(Handle request, int* flag, void* status) {
+  const auto stage = look_at_persistent_by_host(request);
+  if (!stage) return std::nullopt;
+  *flag = *stage == Stage::active ? 0 : 1;
+  if (*flag == 0) return 0;
+  if (status != host().constants.status_ignore) Statuses(status).empty(0);
+  return *stage == Stage::ended ? take_ended_by_host(request) : 0;
+}
+
+// The program's array of requests without the persistent collectives that the host does: there it
+// has null requests, so all others keep their places.
+class Sifted {
+ public:
+  Sifted(int count, void* requests)
+      : count_(count),
+        requests_(requests),
+        handles_(static_cast<std::size_t>(count) * host().handle_bytes) {
+    std::memcpy(handles_.data(), requests, handles_.size());
+    for (int i = 0; i < count; ++i) {
+      const auto stage = look_at_persistent_by_host(host().handle_at(requests, i));
+      if (!stage) continue;
+      has_active_ = has_active_ || *stage != Stage::inactive;
+      if (*stage == Stage::ended) ended_.push_back(i);
+      apart_.push_back(i);
+      put(handles_.data(), i, host().constants.no_request);
+    }
+  }
+
+  int test_any(int* index, int* flag, void* status) {
+    if (!ended_.empty()) {
+      *index = ended_.front();
+      return *test_by_host(host().handle_at(requests_, *index), flag, status);
+    }
+    const int error = host().Testany(count_, handles_.data(), index, flag, status);
+    copy_back();
+    if (error == 0 && *flag != 0 && *index == kUndefined && has_active_) *flag = 0;
+    return error;
+  }
+
+  int test_some(int* done, int* indices, void* statuses) {
+    int error = host().Testsome(count_, handles_.data(), done, indices, statuses);
+    copy_back();
+    if (error != 0 && error != host().constants.error_in_status_class) return error;
+    if (*done == kUndefined && has_active_) *done = 0;
+    const Statuses found(statuses);
+    for (const int i : ended_) {
+      indices[*done] = i;
+      found.empty(*done);
+      const int code = take_ended_by_host(host().handle_at(requests_, i));
+      error = found.add(*done, code, error, *done);
+      ++*done;
+    }
+    return error;
+  }
+
+ private:
+  static void put(void* array, int i, Handle handle) {
+    std::memcpy(host().place_at(array, i), &handle, host().handle_bytes);
+  }
+  void copy_back() {
+    for (const int i : apart_) put(handles_.data(), i, host().handle_at(requests_, i));
+    std::memcpy(requests_, handles_.data(), handles_.size());
+  }
+
+  int count_;
+  void* requests_;
+  std::vector<std::byte> handles_;
+  std::vector<int> apart_, ended_;
+  bool has_active_ = false;
+};
+
+bool sifts(int count, const void* requests) {
+  return has_persistent_by_host() && count > 0 && requests != nullptr;
+}
+
+int test_one(Handle* request, int* flag, void* status) {
+  if (sifts(1, request)) {
+    const auto code = test_by_host(host().handle_at(request), flag, status);
+    if (code) return *code;
+  }
+  return host().Test(request, flag, status);
+}
+
+int test_any(int count, void* requests, int* index, int* flag, void* status) {
+  if (!sifts(count, requests)) return host().Testany(count, requests, index, flag, status);
+  return Sifted(count, requests).test_any(index, flag, status);
+}
+
+int test_some(int count, void* requests, int* done, int* indices, void* statuses) {
+  if (!sifts(count, requests)) return host().Testsome(count, requests, done, indices, statuses);
+  return Sifted(count, requests).test_some(done, indices, statuses);
+}
+
 // Whether MPI_Testall may not get the request, and whether it is complete, if that is so.
-int look_apart(Handle request, bool* is_apart, int* is_complete) {
+void look_apart(Handle request, bool* is_apart, bool* is_complete) {
   const auto is_active = is_persistent_active(request);
-  *is_apart = is_active || is_persistent_by_host(request);
-  *is_complete = is_active.value_or(false) ? 0 : 1;
-  if (is_active || !*is_apart) return 0;
-  return host().Request_get_status(request, is_complete, host().constants.status_ignore);
+  const auto stage = is_active ? std::nullopt : look_at_persistent_by_host(request);
+  *is_apart = is_active || stage;
+  *is_complete = !is_active.value_or(stage == Stage::active);
 }
 
 // Completes those that look_apart() has found complete, after the others, which gave `error`.
 int complete_apart(int count, const std::vector<int>& apart, void* requests, void* statuses,
                    int error) {
-  const Host& mpi = host();
-  const Constants& values = mpi.constants;
-  const bool wants = statuses != values.statuses_ignore;
-  const auto status_at = [&](int i) {
-    return static_cast<int*>(statuses) + static_cast<std::size_t>(i) * values.status_ints;
-  };
+  const Statuses found(statuses);
   for (const int i : apart) {
-    int code = 0;
+    int is_complete = 0;
+    auto code = test_by_host(host().handle_at(requests, i), &is_complete, found.at(i));
     // A carrier's message to this rank is on its way.
-    for (int is_complete = 0; is_complete == 0 && code == 0;) {
-      code = mpi.Test(mpi.place_at(requests, i), &is_complete,
-                      wants ? static_cast<void*>(status_at(i)) : values.status_ignore);
+    while (is_complete == 0 && code.value_or(0) == 0) {
+      code = host().Test(host().place_at(requests, i), &is_complete, found.at(i));
     }
-    if (code != 0 && error == 0) {
-      error = values.error_in_status_class;
-      for (int j = 0; j < count && wants; ++j) status_at(j)[values.error_in_status] = 0;
-    }
-    if (wants && error != 0) status_at(i)[values.error_in_status] = code;
+    error = found.add(i, code.value_or(0), error, count);
   }
   return error;
 }
@@ -131,11 +251,12 @@ int test_apart(int count, void* requests, int* flag, void* statuses) {
   std::vector<int> apart, others;
   *flag = 0;
   for (int i = 0; i < count; ++i) {
-    bool is_apart = false;
-    int is_complete = 0;
-    const int error = look_apart(host().handle_at(requests, i), &is_apart, &is_complete);
-    if (error == 0 && is_complete == 0) carry_host_on();  // another rank may need it before
-    if (error != 0 || is_complete == 0) return error;
+    bool is_apart = false, is_complete = false;
+    look_apart(host().handle_at(requests, i), &is_apart, &is_complete);
+    if (!is_complete) {
+      carry_host_on();  // another rank may need it before
+      return 0;
+    }
     (is_apart ? apart : others).push_back(i);
   }
   const int error = Chosen(others, requests, statuses).test(flag);
@@ -143,7 +264,21 @@ int test_apart(int count, void* requests, int* flag, void* statuses) {
   return complete_apart(count, apart, requests, statuses, error);
 }
 
-constexpr int kUndefined = -32766;  // MPI_UNDEFINED of all MPIs
+// MPI_Request_get_status. After it MPICH 5 and Intel MPI take an active persistent request for
+// inactive, so they do not get those of collectives.
+int status_of(Handle request, int* flag, void* status) {
+  std::optional<Stage> stage;
+  if (tests_apart()) {
+    stage = look_at_persistent_by_host(host().handle(request));
+    const auto is_active = is_persistent_active(host().handle(request));
+    // The message of one that has ended is on its way.
+    if (is_active) stage = *is_active ? Stage::active : Stage::ended;
+  }
+  if (!stage) return host().Request_get_status(request, flag, status);
+  *flag = *stage == Stage::active ? 0 : 1;
+  if (*flag != 0 && status != host().constants.status_ignore) Statuses(status).empty(0);
+  return 0;
+}
 
 // The functions of MPI 4.1 for an MPI that lacks them. A program that looks for them by name, as
 // mpi4py does, finds those of the drop-in. They ask for one request after another.
@@ -157,6 +292,7 @@ class Asked {
     for (int i = 0; i < count_; ++i) {
       const Handle request = host().handle_at(requests_, i);
       if (request == host().constants.no_request) continue;
+      if (look_at_persistent_by_host(request) == Stage::inactive) continue;
       ++given_;
       int is_complete = 0;
       if (const int error = ask(i, &is_complete, nullptr); error != 0) return error;
@@ -164,7 +300,7 @@ class Asked {
     }
     return 0;
   }
-  // The number of requests that are not null.
+  // The number of requests that are not null, nor known to be inactive.
   int given() const { return given_; }
   // Writes the status of request `i` to this place of the array.
   int tell(int i, int place) {
@@ -179,8 +315,8 @@ class Asked {
            static_cast<std::size_t>(place) * host().constants.status_ints;
   }
   int ask(int i, int* is_complete, void* status) const {
-    return host().Request_get_status(host().handle_at(requests_, i), is_complete,
-                                     status != nullptr ? status : host().constants.status_ignore);
+    return status_of(host().handle_at(requests_, i), is_complete,
+                     status != nullptr ? status : host().constants.status_ignore);
   }
 
   int count_, given_ = 0;
@@ -237,12 +373,16 @@ class Watched {
 
 int Start(Handle* request) {
   int error = 0;
-  return start_persistent(request, &error) ? error : host().Start(request);
+  if (start_persistent(request, &error)) return error;
+  error = host().Start(request);
+  if (error == 0) note_start_by_host(host().handle_at(request));
+  return error;
 }
 
 int Startall(int count, void* requests) {
   const Host& mpi = host();
-  if (!has_persistent() || count < 0 || requests == nullptr) return mpi.Startall(count, requests);
+  const bool has_own = has_persistent() || has_persistent_by_host();
+  if (!has_own || count < 0 || requests == nullptr) return mpi.Startall(count, requests);
   for (int i = 0; i < count; ++i) {
     if (const int error = Start(mpi.place_at(requests, i)); error != 0) return error;
   }
@@ -267,14 +407,14 @@ int Request_free(Handle* request) {
 
 int Request_get_status(Handle request, int* flag, void* status) {
   progress_before_test();
-  return host().Request_get_status(request, flag, status);
+  return status_of(request, flag, status);
 }
 
 // Those of MPI 4.1. The program asks again and again, so the calls have to go on here.
 int Request_get_status_all(int count, const void* requests, int* flag, void* statuses) {
   progress_before_test();
   const Host& mpi = host();
-  if (mpi.Request_get_status_all != nullptr) {
+  if (mpi.Request_get_status_all != nullptr && !sifts(count, requests)) {
     return mpi.Request_get_status_all(count, requests, flag, statuses);
   }
   Asked asked(count, requests, statuses);
@@ -290,7 +430,7 @@ int Request_get_status_all(int count, const void* requests, int* flag, void* sta
 int Request_get_status_any(int count, const void* requests, int* index, int* flag, void* status) {
   progress_before_test();
   const Host& mpi = host();
-  if (mpi.Request_get_status_any != nullptr) {
+  if (mpi.Request_get_status_any != nullptr && !sifts(count, requests)) {
     return mpi.Request_get_status_any(count, requests, index, flag, status);
   }
   const bool wants = status != mpi.constants.status_ignore;
@@ -311,7 +451,7 @@ int Request_get_status_some(int count, const void* requests, int* done, int* ind
                             void* statuses) {
   progress_before_test();
   const Host& mpi = host();
-  if (mpi.Request_get_status_some != nullptr) {
+  if (mpi.Request_get_status_some != nullptr && !sifts(count, requests)) {
     return mpi.Request_get_status_some(count, requests, done, indices, statuses);
   }
   Asked asked(count, requests, statuses);
@@ -328,9 +468,10 @@ int Request_get_status_some(int count, const void* requests, int* done, int* ind
 int Wait(Handle* request, void* status) {
   const Host& mpi = host();
   const Watched watched(1, request);
-  const int error = waits_here()
-                        ? wait_by([&](int* flag) { return mpi.Test(request, flag, status); })
-                        : mpi.Wait(request, status);
+  const bool waits =
+      waits_here() || (sifts(1, request) && is_persistent_by_host(mpi.handle_at(request)));
+  const int error = waits ? wait_by([&](int* flag) { return test_one(request, flag, status); })
+                          : mpi.Wait(request, status);
   return watched.result_of_one(error);
 }
 
@@ -353,8 +494,8 @@ int Waitany(int count, void* requests, int* index, void* status) {
   const Host& mpi = host();
   const Watched watched(count, requests);
   const int error =
-      waits_here()
-          ? wait_by([&](int* flag) { return mpi.Testany(count, requests, index, flag, status); })
+      waits_here() || sifts(count, requests)
+          ? wait_by([&](int* flag) { return test_any(count, requests, index, flag, status); })
           : mpi.Waitany(count, requests, index, status);
   return error != 0 ? error : watched.result_of_one(0, *index);
 }
@@ -364,19 +505,20 @@ int Waitsome(int count, void* requests, int* done, int* indices, void* statuses)
   const Watched watched(count, requests);
   // MPI_UNDEFINED, if no request is active, is not 0 either.
   const auto test = [&](int* flag) {
-    const int error = mpi.Testsome(count, requests, done, indices, statuses);
+    const int error = test_some(count, requests, done, indices, statuses);
     *flag = error == 0 ? *done : 1;
     return error;
   };
-  const int error =
-      waits_here() ? wait_by(test) : mpi.Waitsome(count, requests, done, indices, statuses);
+  const int error = waits_here() || sifts(count, requests)
+                        ? wait_by(test)
+                        : mpi.Waitsome(count, requests, done, indices, statuses);
   return error != 0 ? error : watched.result(0, *done, indices, statuses);
 }
 
 int Test(Handle* request, int* flag, void* status) {
   progress_before_test();
   const Watched watched(1, request);
-  const int error = look_after_collective(flag, [&] { return host().Test(request, flag, status); });
+  const int error = look_after_collective(flag, [&] { return test_one(request, flag, status); });
   return error != 0 || *flag == 0 ? error : watched.result_of_one(0);
 }
 
@@ -395,8 +537,8 @@ int Testall(int count, void* requests, int* flag, void* statuses) {
 int Testany(int count, void* requests, int* index, int* flag, void* status) {
   progress_before_test();
   const Watched watched(count, requests);
-  const int error = look_after_collective(
-      flag, [&] { return host().Testany(count, requests, index, flag, status); });
+  const int error =
+      look_after_collective(flag, [&] { return test_any(count, requests, index, flag, status); });
   return error != 0 || *flag == 0 ? error : watched.result_of_one(0, *index);
 }
 
@@ -404,7 +546,7 @@ int Testsome(int count, void* requests, int* done, int* indices, void* statuses)
   progress_before_test();
   const Watched watched(count, requests);
   const int error = look_after_collective(
-      done, [&] { return host().Testsome(count, requests, done, indices, statuses); });
+      done, [&] { return test_some(count, requests, done, indices, statuses); });
   return error != 0 ? error : watched.result(0, *done, indices, statuses);
 }
 

@@ -211,7 +211,8 @@ class Persistent(Running):
     def test_programs_that_end_well(self):
         for said in self.expect_all_fine(("order", "inactive", "freed", "many", "misaligned",
                                           "blocked", "between", "threads", "statuses",
-                                          "beside", "neighbours", "after_messages"),
+                                          "beside", "neighbours", "after_messages",
+                                          "looked_at"),
                                          "persistent"):
             self.assertNotIn("the host MPI does a persistent collective", said)
 

@@ -423,6 +423,71 @@ static void after_messages(void) {
   free(words);
 }
 
+/* A collective that the MPI does ends in an MPI_Testall that leaves another request active. The
+ * next function on requests completes it, once. */
+static void looked_at(void) {
+  enum { kCalls = 3 };
+  MPI_Request requests[kCalls];
+  MPI_Status statuses[kCalls];
+  MPI_Op op;
+  int sums[2] = {-1, -1}, word = -1, is_complete = 0;
+  MPI_Op_create(add, 1, &op);
+  PERSISTENT(Allreduce)
+  (&rank, &sums[0], 1, MPI_INT, op, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[0]);
+  MPI_Recv_init(&word, 1, MPI_INT, rank, 5, MPI_COMM_WORLD, &requests[1]);
+  PERSISTENT(Allreduce)
+  (&rank, &sums[1], 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[2]);
+  for (int round = 0; round < 15; ++round) {
+    int left = kCalls;
+    sums[0] = sums[1] = word = -1;
+    MPI_Startall(kCalls, requests);
+    /* The sums come before the ends of the calls. */
+    for (int turns = 0; turns < 100; turns += sums[0] >= 0 && sums[1] >= 0) {
+      MPI_Testall(kCalls, requests, &is_complete, statuses);
+      EXPECT(!is_complete);
+    }
+    while (left > 0) {
+      int index = -1, done = 0, indices[kCalls];
+      if (left == 1) MPI_Send(&round, 1, MPI_INT, rank, 5, MPI_COMM_WORLD);
+      switch (round % 5) {
+        case 0:
+          MPI_Waitany(kCalls, requests, &index, statuses);
+          done = 1;
+          break;
+        case 1:
+          MPI_Waitsome(kCalls, requests, &done, indices, statuses);
+          break;
+        case 2:
+          while (!done) MPI_Testany(kCalls, requests, &index, &done, statuses);
+          break;
+        case 3:
+          while (done == 0) MPI_Testsome(kCalls, requests, &done, indices, statuses);
+          break;
+        default:
+          if (left == 1) {
+            MPI_Waitall(kCalls, requests, statuses);
+            done = 1;
+          } else {
+            index = left == 3 ? 0 : 2;
+            for (is_complete = 0; !is_complete;) {
+              MPI_Request_get_status(requests[index], &is_complete, statuses);
+            }
+            MPI_Waitany(kCalls, requests, &index, statuses);
+            done = 1;
+          }
+      }
+      EXPECT(index != MPI_UNDEFINED && done != MPI_UNDEFINED && done <= left);
+      left -= done;
+    }
+    EXPECT(sums[0] == sum_over_ranks(1, 0) && sums[1] == sums[0] && word == round);
+    MPI_Testsome(kCalls, requests, &is_complete, (int[kCalls]){0}, statuses);
+    EXPECT(is_complete == MPI_UNDEFINED);
+    MPI_Barrier(MPI_COMM_WORLD);
+  }
+  for (int i = 0; i < kCalls; ++i) MPI_Request_free(&requests[i]);
+  MPI_Op_free(&op);
+}
+
 static const Scenario all[] = {{"statuses", statuses},
                                {"order", order},
                                {"inactive", inactive},
@@ -435,7 +500,8 @@ static const Scenario all[] = {{"statuses", statuses},
                                {"threads", threads},
                                {"beside", beside_the_mpis},
                                {"neighbours", neighbours},
-                               {"after_messages", after_messages}};
+                               {"after_messages", after_messages},
+                               {"looked_at", looked_at}};
 
 int main(int argc, char** argv) {
   start_scenarios(&argc, &argv);
