@@ -8,10 +8,10 @@
 #include <exception>
 #include <string>
 
+#include "calls/neighbours.hpp"
 #include "collectives.hpp"
 #include "communicator.hpp"
 #include "host/host.hpp"
-#include "host/persistent_calls.hpp"
 #include "host/probes.hpp"
 #include "host/thrown.hpp"
 #include "host/world.hpp"
@@ -122,10 +122,14 @@ int Finalize() {
                        (UNISONO_MPI_UNPACK arguments, info, request))
 #define UNISONO_MPI_REQUEST_ENTRY(name, parameters, arguments) \
   UNISONO_MPI_ENTRY_OF(dispatch_guarded, MPI_, name, ours::name, host().name, parameters, arguments)
-#define UNISONO_MPI_NEIGHBOUR_ENTRY(name, parameters, arguments)                           \
-  UNISONO_MPI_REQUEST_ENTRY(name, parameters, arguments)                                   \
-  UNISONO_MPI_ENTRY_OF(dispatch_guarded, MPIX_, name, ours::name, host().name, parameters, \
+#define UNISONO_MPI_NEIGHBOUR_ENTRY(name, parameters, arguments)                                   \
+  UNISONO_MPI_ENTRY_OF(dispatch_guarded, MPI_, name, ours::narrow::name, host().name, parameters,  \
+                       arguments)                                                                  \
+  UNISONO_MPI_ENTRY_OF(dispatch_guarded, MPIX_, name, ours::narrow::name, host().name, parameters, \
                        arguments)
+#define UNISONO_MPI_LARGE_NEIGHBOUR_ENTRY(name, parameters, arguments)                         \
+  UNISONO_MPI_ENTRY_OF(dispatch_guarded, MPI_, name##_c, ours::large::name, host().large.name, \
+                       parameters, arguments)
 
 namespace narrow {
 using unisono::mpi::Handle;
@@ -142,6 +146,7 @@ using unisono::mpi::Handle;
 using Count = std::int64_t;
 using Offset = std::ptrdiff_t;
 UNISONO_MPI_COUNTED(UNISONO_MPI_LARGE_ENTRY)
+UNISONO_MPI_NEIGHBOURS(UNISONO_MPI_LARGE_NEIGHBOUR_ENTRY)
 }  // namespace large
 
 // The begin and the end of MPI and of communicators, whoever calls it.

@@ -143,6 +143,81 @@ static void statuses(void) {
   MPI_Waitall(4, requests, MPI_STATUSES_IGNORE);
 }
 
+/* Persistent collectives of neighbours, which the MPI does, beside one of Unisono. */
+static void neighbours(void) {
+  FIND(Neighbor_allgather_init_c, (const void*, MPI_Count, MPI_Datatype, void*, MPI_Count,
+                                   MPI_Datatype, MPI_Comm, MPI_Info, MPI_Request*));
+  FIND(Neighbor_allgatherv_init_c,
+       (const void*, MPI_Count, MPI_Datatype, void*, const MPI_Count*, const MPI_Aint*,
+        MPI_Datatype, MPI_Comm, MPI_Info, MPI_Request*));
+  FIND(Neighbor_alltoall_init_c, (const void*, MPI_Count, MPI_Datatype, void*, MPI_Count,
+                                  MPI_Datatype, MPI_Comm, MPI_Info, MPI_Request*));
+  FIND(Neighbor_alltoallv_init_c,
+       (const void*, const MPI_Count*, const MPI_Aint*, MPI_Datatype, void*, const MPI_Count*,
+        const MPI_Aint*, MPI_Datatype, MPI_Comm, MPI_Info, MPI_Request*));
+  FIND(Neighbor_alltoallw_init_c,
+       (const void*, const MPI_Count*, const MPI_Aint*, const MPI_Datatype*, void*,
+        const MPI_Count*, const MPI_Aint*, const MPI_Datatype*, MPI_Comm, MPI_Info, MPI_Request*));
+  FIND(Allreduce_init,
+       (const void*, void*, int, MPI_Datatype, MPI_Op, MPI_Comm, MPI_Info, MPI_Request*));
+  enum { kCalls = 6 };
+  const int periodic = 1, left = (rank + size - 1) % size, right = (rank + 1) % size;
+  const int sources = rank == 0 ? 0 : 1, targets = rank == 0 ? size - 1 : 0, root = 0;
+  MPI_Comm ring, star; /* in the star rank 0 sends to each other one */
+  MPI_Request requests[kCalls];
+  MPI_Datatype types[2] = {MPI_INT, MPI_INT};
+  MPI_Aint bytes[2] = {sizeof(int), 0};
+  int own[2], received[4][2], others[kMost], many[kMost], sum = -1, of_root = -1;
+  for (int r = 0; r < size; ++r) others[r] = r + 1;
+  MPI_Count one_each[kMost];
+  MPI_Aint in_order[kMost];
+  for (int r = 0; r < kMost; ++r) {
+    one_each[r] = 1;
+    in_order[r] = r;
+  }
+  MPI_Cart_create(MPI_COMM_WORLD, 1, &size, &periodic, 0, &ring);
+  MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, sources, &root, MPI_UNWEIGHTED, targets, others,
+                                 MPI_UNWEIGHTED, MPI_INFO_NULL, 0, &star);
+  prepare_lists(2);
+  int codes[kCalls], made = 0;
+  codes[made++] = Neighbor_allgather_init_c(own, 1, MPI_INT, received[0], 1, MPI_INT, ring,
+                                            MPI_INFO_NULL, &requests[0]);
+  codes[made++] = Neighbor_allgatherv_init_c(own, 1, MPI_INT, received[1], ones, backwards, MPI_INT,
+                                             ring, MPI_INFO_NULL, &requests[1]);
+  codes[made++] = Neighbor_alltoall_init_c(own, 1, MPI_INT, received[2], 1, MPI_INT, ring,
+                                           MPI_INFO_NULL, &requests[2]);
+  codes[made++] = Neighbor_alltoallw_init_c(own, ones, bytes, types, received[3], ones, bytes,
+                                            types, ring, MPI_INFO_NULL, &requests[3]);
+  codes[made++] = Neighbor_alltoallv_init_c(many, one_each, in_order, MPI_INT, &of_root, one_each,
+                                            in_order, MPI_INT, star, MPI_INFO_NULL, &requests[4]);
+  codes[made++] =
+      Allreduce_init(&rank, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[5]);
+  for (int i = 0; i < kCalls; ++i) EXPECT(codes[i] == MPI_SUCCESS);
+  for (int round = 0; round < 6; ++round) {
+    int done = 0;
+    own[0] = rank + round;
+    own[1] = rank + 100 + round;
+    for (int r = 0; r < size; ++r) many[r] = 1000 * r + round;
+    sum = of_root = -1;
+    MPI_Startall(kCalls, requests);
+    if (round % 2 == 0) {
+      MPI_Waitall(kCalls, requests, MPI_STATUSES_IGNORE);
+    } else {
+      while (!done) MPI_Testall(kCalls, requests, &done, MPI_STATUSES_IGNORE);
+    }
+    EXPECT(received[0][0] == left + round && received[0][1] == right + round);
+    EXPECT(received[1][1] == left + round && received[1][0] == right + round);
+    EXPECT(sum == size * (size - 1) / 2);
+    EXPECT(of_root == (rank == 0 ? -1 : 1000 * (rank - 1) + round));
+    if (size == 2) continue; /* where MPIs pair the two directions in their own ways */
+    EXPECT(received[2][0] == left + 100 + round && received[2][1] == right + round);
+    EXPECT(received[3][1] == left + round && received[3][0] == right + 100 + round);
+  }
+  for (int i = 0; i < kCalls; ++i) MPI_Request_free(&requests[i]);
+  MPI_Comm_free(&ring);
+  MPI_Comm_free(&star);
+}
+
 /* Tells which there are of those that need more of the MPI than its collectives. */
 static void names(void) {
   static const char* const all[] = {"MPI_Comm_dup",
@@ -150,7 +225,7 @@ static void names(void) {
                                     "MPI_Session_finalize",
                                     "MPI_Comm_create_from_group",
                                     "MPI_Group_from_session_pset",
-                                    "MPI_Neighbor_allgather_init_c",
+                                    "MPI_Neighbor_allgather_c",
                                     "MPI_Neighbor_alltoall_c",
                                     "MPI_Psend_init",
                                     "MPI_Isendrecv"};
@@ -160,8 +235,11 @@ static void names(void) {
 }
 
 int main(int argc, char** argv) {
-  static const Scenario all[] = {
-      {"between", between}, {"own", own}, {"statuses", statuses}, {"names", names}};
+  static const Scenario all[] = {{"between", between},
+                                 {"own", own},
+                                 {"neighbours", neighbours},
+                                 {"statuses", statuses},
+                                 {"names", names}};
   start_scenarios(&argc, &argv);
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   const int are_there = dlsym(RTLD_DEFAULT, "MPI_Allreduce_c") != NULL;

@@ -505,6 +505,11 @@ class FoundCounts(Running):
             with self.subTest(ranks=ranks):
                 self.expect_fine("own", ranks, {"UNISONO_MPI": "off"}, program="found_counts")
 
+    def test_persistent_collectives_of_neighbours(self):
+        for ranks in (2, 3):
+            with self.subTest(ranks=ranks):
+                self.expect_fine("neighbours", ranks, program="found_counts")
+
     def test_a_function_that_the_mpi_lacks_and_the_drop_in_cannot_do_is_missing(self):
         bare = mpirun(2, [OPTIONS.found_counts, "names"], drop_in=False)
         ours = mpirun(2, [OPTIONS.found_counts, "names"])

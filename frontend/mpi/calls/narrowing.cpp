@@ -34,7 +34,29 @@ const int* Narrowing::operator()(const std::int64_t* list) {
   if (means_nothing || list == nullptr) return nullptr;
   std::vector<int> narrow;
   for (int i = 0; i < entries_; ++i) narrow.push_back((*this)(list[i]));
+  if (narrow.empty()) narrow.push_back(0);  // Open MPI refuses a null list
   return kept(std::move(narrow));
+}
+
+NeighbourNarrowing neighbour_narrowing_of(Handle comm) {
+  // Open MPI's values. MPICH has large counts since it has persistent collectives.
+  constexpr int kGrid = 1, kGraph = 2, kDistributedGraph = 3;
+  const Host& mpi = host();
+  int kind = 0, sources = 0, targets = 0, is_weighted = 0;
+  mpi.Topo_test(comm, &kind);
+  if (kind == kGrid) {
+    mpi.Cartdim_get(comm, &targets);
+    targets *= 2;
+    sources = targets;
+  } else if (kind == kGraph) {
+    int rank = 0;
+    mpi.Comm_rank(comm, &rank);
+    mpi.Graph_neighbors_count(comm, rank, &targets);
+    sources = targets;
+  } else if (kind == kDistributedGraph) {
+    mpi.Dist_graph_neighbors_count(comm, &sources, &targets, &is_weighted);
+  }
+  return {targets, sources};
 }
 
 Narrowing narrowing_of(Collective collective, const void* first, int root, Handle comm) {

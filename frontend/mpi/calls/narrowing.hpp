@@ -30,11 +30,31 @@ class Narrowing {
   // Whether all numbers so far are ints.
   bool fits() const { return fits_; }
 
- private:
+ protected:
   int entries_;
+
+ private:
   int ignored_;
   bool fits_ = true;
 };
+
+// For a collective of neighbours. Its lists before the receive buffer have an entry for each
+// target, the others one for each source.
+class NeighbourNarrowing : public Narrowing {
+ public:
+  NeighbourNarrowing(int targets, int sources) : Narrowing(targets, 0), sources_(sources) {}
+
+  using Narrowing::operator();
+  void* operator()(void* receive) {
+    entries_ = sources_;
+    return receive;
+  }
+
+ private:
+  int sources_;
+};
+
+NeighbourNarrowing neighbour_narrowing_of(Handle comm);
 
 // For a call with this first argument and root (any number if it has none).
 Narrowing narrowing_of(Collective collective, const void* first, int root, Handle comm);

@@ -86,30 +86,30 @@ using CancelRequest = int(void* extra, int is_complete);
   UNISONO_MPI_COUNTED(F)
 
 // Neighbourhood collectives, which the host MPI does. The drop-in has the persistent ones, to know
-// their requests. Open MPI 4.1 has those as an extension.
+// their requests. Open MPI 4.1 has those as an extension. Count and Offset as above.
 #define UNISONO_MPI_NEIGHBOURS(F) \
   F(Neighbor_allgather_init, \
-    (const void* send, int send_count, Handle send_type, void* receive, int receive_count, \
+    (const void* send, Count send_count, Handle send_type, void* receive, Count receive_count, \
      Handle receive_type, Handle comm, Handle info, Handle* request), \
     (send, send_count, send_type, receive, receive_count, receive_type, comm, info, request)) \
   F(Neighbor_allgatherv_init, \
-    (const void* send, int send_count, Handle send_type, void* receive, const int* counts, \
-     const int* displacements, Handle receive_type, Handle comm, Handle info, Handle* request), \
+    (const void* send, Count send_count, Handle send_type, void* receive, const Count* counts, \
+     const Offset* displacements, Handle receive_type, Handle comm, Handle info, Handle* request), \
     (send, send_count, send_type, receive, counts, displacements, receive_type, comm, info, request)) \
   F(Neighbor_alltoall_init, \
-    (const void* send, int send_count, Handle send_type, void* receive, int receive_count, \
+    (const void* send, Count send_count, Handle send_type, void* receive, Count receive_count, \
      Handle receive_type, Handle comm, Handle info, Handle* request), \
     (send, send_count, send_type, receive, receive_count, receive_type, comm, info, request)) \
   F(Neighbor_alltoallv_init, \
-    (const void* send, const int* send_counts, const int* send_displacements, Handle send_type, \
-     void* receive, const int* receive_counts, const int* receive_displacements, \
+    (const void* send, const Count* send_counts, const Offset* send_displacements, Handle send_type, \
+     void* receive, const Count* receive_counts, const Offset* receive_displacements, \
      Handle receive_type, Handle comm, Handle info, Handle* request), \
     (send, send_counts, send_displacements, send_type, receive, receive_counts, \
      receive_displacements, receive_type, comm, info, request)) \
   F(Neighbor_alltoallw_init, \
-    (const void* send, const int* send_counts, const std::ptrdiff_t* send_displacements, \
-     const void* send_types, void* receive, const int* receive_counts, \
-     const std::ptrdiff_t* receive_displacements, const void* receive_types, Handle comm, \
+    (const void* send, const Count* send_counts, const void* send_displacements, \
+     const void* send_types, void* receive, const Count* receive_counts, \
+     const void* receive_displacements, const void* receive_types, Handle comm, \
      Handle info, Handle* request), \
     (send, send_counts, send_displacements, send_types, receive, receive_counts, \
      receive_displacements, receive_types, comm, info, request))
@@ -169,6 +169,10 @@ using CancelRequest = int(void* extra, int is_complete);
   F(Comm_group, (Handle comm, Handle* group)) \
   F(Group_free, (Handle* group)) \
   F(Group_translate_ranks, (Handle from, int count, const int* ranks, Handle to, int* result)) \
+  F(Topo_test, (Handle comm, int* kind)) \
+  F(Cartdim_get, (Handle comm, int* dimensions)) \
+  F(Graph_neighbors_count, (Handle comm, int rank, int* count)) \
+  F(Dist_graph_neighbors_count, (Handle comm, int* sources, int* targets, int* is_weighted)) \
   F(Comm_create_keyval, (CopyAttribute* copy, DeleteAttribute* end, int* keyval, void* extra)) \
   F(Comm_free, (Handle* comm)) \
   F(Comm_disconnect, (Handle* comm)) \

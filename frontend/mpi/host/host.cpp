@@ -84,7 +84,9 @@ bool take_functions(Host& host) {
   take(host.large.name, host.library, "PMPI_" #name "_c");               \
   take(host.large.nonblocking, host.library, "PMPI_" #nonblocking "_c"); \
   take(host.large.name##_init, host.library, "PMPI_" #name "_init_c");
-#define UNISONO_MPI_TAKE_NEIGHBOURS(name, ...) take_persistent(host.name, host.library, #name);
+#define UNISONO_MPI_TAKE_NEIGHBOURS(name, ...)     \
+  take_persistent(host.name, host.library, #name); \
+  take(host.large.name, host.library, "PMPI_" #name "_c");
 #define UNISONO_MPI_TAKE_LATER(name, ...) take(host.name, host.library, "PMPI_" #name);
   UNISONO_MPI_COLLECTIVES(UNISONO_MPI_TAKE_ALL)
   UNISONO_MPI_COUNTED(UNISONO_MPI_TAKE_LARGE)

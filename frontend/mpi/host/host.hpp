@@ -44,12 +44,12 @@ struct Constants {
 template <class Count, class Offset>
 struct HostCollectives {
   UNISONO_MPI_COUNTED(UNISONO_MPI_POINTERS)
+  UNISONO_MPI_NEIGHBOURS(UNISONO_MPI_POINTER)
 };
 
 struct Host : HostCollectives<int, int> {
   UNISONO_MPI_POINTERS(Barrier, Ibarrier, (Handle comm))
   HostCollectives<std::int64_t, std::ptrdiff_t> large;
-  UNISONO_MPI_NEIGHBOURS(UNISONO_MPI_POINTER)  // null: the host MPI lacks it
   UNISONO_MPI_REQUESTS(UNISONO_MPI_POINTER)
   UNISONO_MPI_LATER_REQUESTS(UNISONO_MPI_POINTER)  // null: the host MPI lacks it
   UNISONO_MPI_PROBES(UNISONO_MPI_POINTER)

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "host/host.hpp"
-#include "log.hpp"
 
 namespace unisono::mpi {
 namespace {
@@ -92,21 +91,3 @@ void forget_persistent_by_host(Handle request) {
 }
 
 }  // namespace unisono::mpi
-
-namespace unisono::mpi::ours {
-
-// A program can call a function that the host MPI lacks only because the drop-in has the name.
-#define UNISONO_MPI_NEIGHBOUR(name, parameters, arguments)                                 \
-  int name parameters {                                                                    \
-    if (host().name == nullptr) {                                                          \
-      log_warning("the host MPI has no MPI_%s, and Unisono does not do this call", #name); \
-      return host().constants.error_other;                                                 \
-    }                                                                                      \
-    const int code = host().name arguments;                                                \
-    if (code == 0) note_persistent_by_host(host().handle_at(request));                     \
-    return code;                                                                           \
-  }
-UNISONO_MPI_NEIGHBOURS(UNISONO_MPI_NEIGHBOUR)
-#undef UNISONO_MPI_NEIGHBOUR
-
-}  // namespace unisono::mpi::ours

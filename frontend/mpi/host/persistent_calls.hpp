@@ -30,11 +30,4 @@ int take_ended_by_host(Handle request);
 // Before the host frees the request: another thread may get its handle at once.
 void forget_persistent_by_host(Handle request);
 
-namespace ours {
-
-#define UNISONO_MPI_DECLARE(name, parameters, ...) int name parameters;
-UNISONO_MPI_NEIGHBOURS(UNISONO_MPI_DECLARE)
-#undef UNISONO_MPI_DECLARE
-
-}  // namespace ours
 }  // namespace unisono::mpi
