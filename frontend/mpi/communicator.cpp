@@ -33,6 +33,7 @@ struct Registry {
   std::vector<Communicator*> freed;
   int key = 0;
   bool has_key = false;
+  bool ends_with_self = false;  // an attribute of MPI_COMM_SELF ends all
   std::atomic<bool> ended{false};
 };
 
@@ -75,6 +76,11 @@ int delete_attribute(Handle, int, void* value, void*) {
     forget_last_used();
   }
   if (!is_carrying_host_on()) end_freed();
+  return 0;
+}
+
+int end_with_self(Handle, int, void*, void*) {
+  end_communicators();
   return 0;
 }
 
@@ -287,9 +293,23 @@ const char* why_host(Handle comm) {
   return found->unisono ? kBySetting : found->why_host;
 }
 
+void prepare_end() {
+  const Host& mpi = host();
+  if (mpi.abi == Abi::other) return;
+  const Handle self = mpi.constants.comm_self;
+  int key = 0;
+  if (mpi.Comm_create_keyval(copy_nothing, end_with_self, &key, nullptr) != 0) return;
+  registry().ends_with_self = mpi.Comm_set_attr(self, key, nullptr) == 0;
+}
+
+void end_before_host() {
+  end_polling();
+  if (!registry().ends_with_self) end_communicators();
+}
+
 void end_communicators() {
   Registry& known = registry();
-  known.ended = true;
+  if (known.ended.exchange(true)) return;
   std::vector<Communicator*> all;
   {
     const std::lock_guard lock(known.mutex);

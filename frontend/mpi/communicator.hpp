@@ -99,9 +99,14 @@ int take_refusal();
 // Why the host MPI does a call on the communicator for which these two give none; for people.
 const char* why_host(Handle comm);
 
-// Ends all that Unisono does, before the host's MPI_Finalize. From then on the host MPI does all
-// calls.
+// Ends all that Unisono does, once. From then on the host MPI does all calls.
 void end_communicators();
+// Right after the host's MPI_Init: sets an attribute of MPI_COMM_SELF, whose deletion does that.
+// The host's MPI_Finalize first deletes these attributes, the last one first. So the program's, set
+// later, go before, and their functions may do collectives.
+void prepare_end();
+// Before the host's MPI_Finalize: ends all now if there is no such attribute.
+void end_before_host();
 
 // Reports an error of Unisono by the error handler of the program's communicator. Gives the MPI
 // error code, if the handler returns.

@@ -45,10 +45,15 @@ int dispatch_guarded(const void* caller, Ours* ours, ByHost* by_host, Arguments.
 namespace life {
 namespace {
 
-int Init(int* count, char*** words) { return note_init(host().Init(count, words)); }
+int note_begin(int code) {
+  if (note_init(code) == 0) prepare_end();
+  return code;
+}
+
+int Init(int* count, char*** words) { return note_begin(host().Init(count, words)); }
 
 int Init_thread(int* count, char*** words, int wanted, int* given) {
-  return note_init(host().Init_thread(count, words, wanted, given));
+  return note_begin(host().Init_thread(count, words, wanted, given));
 }
 
 int Comm_free(Handle* comm) {
@@ -69,8 +74,10 @@ int Abort(Handle comm, int code) {
 }
 
 int Finalize() {
-  end_communicators();
-  return host().Finalize();
+  end_before_host();
+  const int code = host().Finalize();
+  end_communicators();  // MPICH 5 deletes no attributes here while a session is open
+  return code;
 }
 
 }  // namespace

@@ -43,6 +43,7 @@ struct Busy {
   bool is_served = false;
   std::thread carrier;                 // where the host MPI does not call the drop-in often enough
   std::atomic<bool> is_polled{false};  // MPICH calls poll_async()
+  std::atomic<bool> ends_polling{false};
   std::condition_variable changed;
   std::atomic<bool> ends{false};  // changes with the mutex
 };
@@ -81,10 +82,10 @@ thread_local bool is_inside = false;
 // needs nothing of MPICH, and ends none: that is for the functions on requests.
 int poll_async(void*) {
   Busy& known = busy();
-  if (is_inside || (!has_pending_calls() && !known.ends)) return Host::kAsyncNoProgress;
+  if (is_inside || (!has_pending_calls() && !known.ends_polling)) return Host::kAsyncNoProgress;
   const std::unique_lock lock(known.mutex, std::try_to_lock);
   if (!lock.owns_lock()) return Host::kAsyncNoProgress;
-  if (known.ends) {
+  if (known.ends_polling) {
     known.is_polled = false;
     return Host::kAsyncDone;
   }
@@ -94,12 +95,6 @@ int poll_async(void*) {
   drop_idle(known);
   is_inside = false;
   return Host::kAsyncNoProgress;
-}
-
-// Before MPI_Finalize, as MPICH wants it.
-void end_polling(const Busy& known) {
-  constexpr int kMostTurns = 1000;  // the first one does it, unless another thread is in the lock
-  for (int i = 0; known.is_polled && i < kMostTurns; ++i) carry_host_on();
 }
 
 // Its signals are the program's business.
@@ -118,25 +113,29 @@ std::thread start_carrier(Busy& known) {
   return started;
 }
 
-void note_busy(Communicator& own) {
+// With the mutex.
+void serve(Busy& known) {
+  if (known.is_served) return;
   const Host& mpi = host();
+  known.is_served = true;
+  if (mpi.calls_back()) {
+    mpi.progress_register(progress_calls);
+  } else if (mpi.start_async != nullptr && !known.ends_polling &&
+             mpi.start_async(poll_async, nullptr, Host::kNoStream) == 0) {
+    known.is_polled = true;
+  } else {
+    known.carrier = start_carrier(known);
+  }
+}
+
+void note_busy(Communicator& own) {
   Busy& known = busy();
   const std::lock_guard lock(known.mutex);
   if (std::find(known.all.begin(), known.all.end(), &own) == known.all.end()) {
     known.all.push_back(&own);
   }
   known.count = known.all.size();
-  if (!known.is_served) {
-    known.is_served = true;
-    if (mpi.calls_back()) {
-      mpi.progress_register(progress_calls);
-    } else if (mpi.start_async != nullptr &&
-               mpi.start_async(poll_async, nullptr, Host::kNoStream) == 0) {
-      known.is_polled = true;
-    } else {
-      known.carrier = start_carrier(known);
-    }
-  }
+  serve(known);
   known.changed.notify_one();
 }
 
@@ -292,6 +291,18 @@ void forget_calls(const Communicator& own) {
   known.count = known.all.size();
 }
 
+// The carrier does that for calls of the program that come later.
+void end_polling() {
+  constexpr int kMostTurns = 1000;  // the first one does it, unless another thread is in the lock
+  Busy& known = busy();
+  known.ends_polling = true;
+  for (int i = 0; known.is_polled && i < kMostTurns; ++i) carry_host_on();
+  const std::lock_guard lock(known.mutex);
+  if (known.is_polled || host().calls_back() || known.carrier.joinable()) return;
+  known.is_served = false;
+  if (!known.all.empty()) serve(known);
+}
+
 void end_calls() {
   Busy& known = busy();
   {
@@ -302,7 +313,6 @@ void end_calls() {
   }
   known.changed.notify_one();
   if (known.carrier.joinable()) known.carrier.join();
-  end_polling(known);
 }
 
 void PendingCalls::lock() {

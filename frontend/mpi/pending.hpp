@@ -90,7 +90,9 @@ int progress_calls();
 // Before the communicator, without pending calls, is destroyed.
 void forget_calls(const Communicator& own);
 
-// Before the host's MPI_Finalize: ends the thread.
+// Before the host's MPI_Finalize, for MPICH 5 waits there until it has nothing more to poll.
+void end_polling();
+// With all communicators: ends the thread.
 void end_calls();
 
 }  // namespace unisono::mpi

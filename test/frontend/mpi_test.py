@@ -212,7 +212,7 @@ class Persistent(Running):
         for said in self.expect_all_fine(("order", "inactive", "freed", "many", "misaligned",
                                           "blocked", "between", "threads", "statuses",
                                           "beside", "neighbours", "after_messages",
-                                          "looked_at"),
+                                          "looked_at", "at_end"),
                                          "persistent"):
             self.assertNotIn("the host MPI does a persistent collective", said)
 

@@ -488,6 +488,48 @@ static void looked_at(void) {
   MPI_Op_free(&op);
 }
 
+/* MPI_Finalize deletes the attributes of MPI_COMM_SELF first. Their functions may start a
+ * persistent collective that the program has made before, and others. */
+static MPI_Request kept;
+static int kept_sum = -1;
+static int deleted_at_end(MPI_Comm comm, int key, void* value, void* extra) {
+  (void)comm, (void)key, (void)value, (void)extra;
+  static const int one = 1;
+  int sum = -1, word = rank == size - 1 ? 7 : -1;
+  MPI_Request request;
+  MPI_Comm other;
+  current = "at_end";
+  kept_sum = -1;
+  MPI_Start(&kept);
+  MPI_Wait(&kept, MPI_STATUS_IGNORE);
+  EXPECT(kept_sum == size);
+  MPI_Request_free(&kept);
+  PERSISTENT(Bcast)(&word, 1, MPI_INT, size - 1, MPI_COMM_WORLD, MPI_INFO_NULL, &request);
+  MPI_Start(&request);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  EXPECT(word == 7);
+  MPI_Request_free(&request);
+  MPI_Iallreduce(&one, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &request);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  EXPECT(sum == size);
+  MPI_Comm_dup(MPI_COMM_WORLD, &other);
+  MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, other);
+  EXPECT(sum == sum_over_ranks(1, 0));
+  MPI_Comm_free(&other);
+  return MPI_SUCCESS;
+}
+static void at_end(void) {
+  static const int one = 1;
+  int key;
+  PERSISTENT(Allreduce)
+  (&one, &kept_sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL, &kept);
+  MPI_Start(&kept);
+  MPI_Wait(&kept, MPI_STATUS_IGNORE);
+  EXPECT(kept_sum == size);
+  MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, deleted_at_end, &key, NULL);
+  MPI_Comm_set_attr(MPI_COMM_SELF, key, NULL);
+}
+
 static const Scenario all[] = {{"statuses", statuses},
                                {"order", order},
                                {"inactive", inactive},
@@ -501,7 +543,8 @@ static const Scenario all[] = {{"statuses", statuses},
                                {"beside", beside_the_mpis},
                                {"neighbours", neighbours},
                                {"after_messages", after_messages},
-                               {"looked_at", looked_at}};
+                               {"looked_at", looked_at},
+                               {"at_end", at_end}};
 
 int main(int argc, char** argv) {
   start_scenarios(&argc, &argv);
