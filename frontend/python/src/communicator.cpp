@@ -3,10 +3,13 @@
 
 #include <nanobind/stl/string.h>
 #include <pthread.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <set>
+#include <thread>
 #include <utility>
 
 namespace unisono::python {
@@ -20,8 +23,14 @@ namespace {
 unsigned forks = 0;
 bool joined = false;
 
-// The worlds that have not ended. They outlive the interpreter on purpose.
-std::set<Communicator*>& worlds() {
+// The thread that ends the interpreter, once it does.
+std::atomic<std::thread::id> ending{};
+// Calls of other threads end until then. They ask within a fifth of UNISONO_DETECT_TIMEOUT.
+constexpr std::chrono::seconds kLeaving{5};
+constexpr std::chrono::milliseconds kPause{1};
+
+// All of this process. The set outlives the interpreter on purpose.
+std::set<Communicator*>& living() {
   static auto* const all = new std::set<Communicator*>;
   return *all;
 }
@@ -114,16 +123,22 @@ struct Exchange {
 
 }  // namespace
 
-Communicator::Communicator(unisono_comm_t handle, bool is_world)
-    : handle_(handle), is_world_(is_world), forks_(forks) {
+bool has_lost_python() {
+  const std::thread::id thread = ending.load(std::memory_order_relaxed);
+  return thread != std::thread::id() && thread != std::this_thread::get_id();
+}
+
+Communicator::Communicator(unisono_comm_t handle, const Communicator* world)
+    : handle_(handle), world_(world == nullptr ? this : world), forks_(forks) {
   check(unisono_comm_rank(handle, &rank_));
   check(unisono_comm_size(handle, &size_));
   check(unisono_set_interrupt(handle, &asks_to_stop, this));
-  if (is_world) worlds().insert(this);
+  living().insert(this);
 }
 
 // A forked child leaves everything as it is: it belongs to the parent.
 Communicator::~Communicator() {
+  living().erase(this);
   std::string unheard;
   if (is_open()) end(unheard);
   if (!is_own()) return;
@@ -133,14 +148,13 @@ Communicator::~Communicator() {
 
 int Communicator::end(std::string& why) {
   const unisono_comm_t handle = std::exchange(handle_, nullptr);
-  if (is_world_) worlds().erase(this);
   int code = UNISONO_OK;
   {
     const nb::gil_scoped_release release;
-    code = is_world_ ? unisono_finalize(handle) : unisono_comm_free(handle);
+    code = is_world() ? unisono_finalize(handle) : unisono_comm_free(handle);
     if (code != UNISONO_OK) why = unisono_last_error();
   }
-  if (code != UNISONO_ERROR_STATE || is_world_) {
+  if (code != UNISONO_ERROR_STATE || is_world()) {
     drop_completed();
     return code;
   }
@@ -164,10 +178,30 @@ void Communicator::close() {
   }
   {
     const Use use(*this);
+    require_no_other_thread();
     std::string why;
     if (const int code = end(why); code != UNISONO_OK) raise(code, why);
   }
   end_orphans();
+}
+
+void Communicator::require_no_other_thread() const {
+  for (const Communicator* const each : living()) {
+    if (each == this || each->world_ != this || !each->is_in_use_) continue;
+    raise(UNISONO_ERROR_STATE,
+          "another thread is in a call on a communicator of this job; wait for that thread first");
+  }
+}
+
+void Communicator::stay() {
+  stays_ = true;
+  for (;;) pause();
+}
+
+bool Communicator::is_any_in_a_call() {
+  return std::ranges::any_of(living(), [](const Communicator* each) {
+    return each->is_own() && each->is_in_use_ && !each->stays_;
+  });
 }
 
 bool Communicator::is_own() const { return forks_ == forks; }
@@ -221,7 +255,7 @@ void Communicator::drop_completed() { drop_ended(abandoned_); }
 
 std::unique_ptr<Communicator> Communicator::adopt(unisono_comm_t handle) const {
   if (handle == nullptr) return nullptr;
-  return std::make_unique<Communicator>(handle, false);
+  return std::make_unique<Communicator>(handle, world_);
 }
 
 void Communicator::set_timeout(double seconds) {
@@ -235,6 +269,7 @@ void Communicator::set_timeout(double seconds) {
 
 // On a thread that waits in the library. Python handles signals on its main thread only.
 int Communicator::asks_to_stop(void* communicator) {
+  if (has_lost_python()) return 1;
   auto& self = *static_cast<Communicator*>(communicator);
   const nb::gil_scoped_acquire gil;
   if (PyErr_CheckSignals() != 0) {
@@ -258,7 +293,7 @@ std::unique_ptr<Communicator> init() {
     code = unisono_init(&world);
   }
   check(code);
-  return std::make_unique<Communicator>(world, true);
+  return std::make_unique<Communicator>(world, nullptr);
 }
 
 std::unique_ptr<Communicator> init_with(int rank, int size, const nb::callable& allgather,
@@ -277,23 +312,38 @@ std::unique_ptr<Communicator> init_with(int rank, int size, const nb::callable& 
   }
   if (exchange.error.is_valid()) raise(exchange.error);
   check(code);
-  return std::make_unique<Communicator>(world, true);
+  return std::make_unique<Communicator>(world, nullptr);
 }
 
 void close_all() {
-  for (Communicator* const world : std::set<Communicator*>(worlds())) {
+  for (Communicator* const each : std::set<Communicator*>(living())) {
+    if (!living().contains(each) || !each->is_world() || !each->is_open()) continue;
     try {
-      world->close();
+      each->close();
     } catch (const nb::python_error&) {
       // The process ends; nobody would hear of it.
     }
   }
 }
 
+void end_of_interpreter() {
+  ending = std::this_thread::get_id();
+  const auto limit = std::chrono::steady_clock::now() + kLeaving;
+  while (Communicator::is_any_in_a_call() && std::chrono::steady_clock::now() < limit) {
+    const nb::gil_scoped_release release;
+    std::this_thread::sleep_for(kPause);
+  }
+  // A thread that stays uses nothing any more.
+  for (Communicator* const each : living()) {
+    if (each->stays_) each->is_in_use_ = false;
+  }
+  close_all();
+}
+
 void watch_forks() {
   pthread_atfork(nullptr, nullptr, [] {
     ++forks;
-    worlds().clear();
+    living().clear();
   });
 }
 

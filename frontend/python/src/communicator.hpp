@@ -7,6 +7,7 @@
 #include <nanobind/nanobind.h>
 #include <unisono/unisono.h>
 
+#include <atomic>
 #include <chrono>
 #include <memory>
 #include <string>
@@ -23,12 +24,16 @@ struct Abandoned {
   unisono_plan_t plan = nullptr;
 };
 
+// Whether another thread ends the interpreter.
+bool has_lost_python();
+
 // Operations are under way on communicators that nobody has any more. Under the GIL.
 extern bool has_orphans;
 
 class Communicator {
  public:
-  Communicator(unisono_comm_t handle, bool is_world);
+  // `world`: of its job; nullptr if it is that one itself.
+  Communicator(unisono_comm_t handle, const Communicator* world);
   ~Communicator();
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
@@ -42,9 +47,11 @@ class Communicator {
   // Throws StateError after its end, and in a forked child.
   void require_open() const;
   // Ends this rank's part: finalizes the job, for its world communicator. Throws StateError while
-  // the caller holds a request or plan that has not ended.
+  // the caller holds a request or plan that has not ended. A world also throws it while another
+  // thread is in a call on a communicator of its job.
   void close();
   unisono_comm_t handle() const { return handle_; }
+  bool is_world() const { return world_ == this; }
   // By this thread or another one.
   bool is_in_use() const { return is_in_use_; }
 
@@ -67,6 +74,8 @@ class Communicator {
       if (communicator_.timeout_s_ > 0) communicator_.begin_ = std::chrono::steady_clock::now();
       PyThreadState* const state = PyEval_SaveThread();
       const int code = call();
+      if (has_lost_python()) [[unlikely]]
+        communicator_.stay();
       PyEval_RestoreThread(state);
       if (code != UNISONO_OK) [[unlikely]]
         communicator_.raise_failure(code);
@@ -101,13 +110,21 @@ class Communicator {
   // Ends the handle, or leaves it to later calls while abandoned operations use their arrays.
   // Returns the library's code, and says why it is an error.
   int end(std::string& why);
+  // The world of this one ends with all its communicators.
+  void require_no_other_thread() const;
+  // The calling thread stays until the process ends: Python ends threads that then take the GIL in
+  // the middle of C++ functions.
+  [[noreturn]] void stay();
+  static bool is_any_in_a_call();
+  friend void end_of_interpreter();
   static int asks_to_stop(void* communicator);
 
   unisono_comm_t handle_;
   int rank_ = 0, size_ = 0;
-  bool is_world_;
-  unsigned forks_;  // of this process, when it was made
+  const Communicator* world_;  // only compared
+  unsigned forks_;             // of this process, when it was made
   bool is_in_use_ = false;
+  std::atomic<bool> stays_ = false;  // the thread that uses it
   double timeout_s_ = 0;
   std::chrono::steady_clock::time_point begin_;  // of the last call with a timeout
   nanobind::object interrupt_;                   // raised by a handler of signals in a wait
@@ -120,8 +137,10 @@ std::unique_ptr<Communicator> init();
 bool has_joined();
 std::unique_ptr<Communicator> init_with(int rank, int size, const nanobind::callable& allgather,
                                         double timeout);
-// Ends all worlds: at the interpreter's end.
+// Ends all worlds.
 void close_all();
+// The same at the interpreter's end. Calls of other threads end before, and these threads stay.
+void end_of_interpreter();
 // Counts forks, so that a child does not use what is its parent's.
 void watch_forks();
 

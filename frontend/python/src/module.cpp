@@ -464,6 +464,7 @@ NB_MODULE(_native, module) {
       "rank"_a, "size"_a, "allgather"_a, "timeout"_a = 0.0);
   module.def("has_joined", &has_joined);
   module.def("close_all", &close_all);
+  module.def("end_of_interpreter", &end_of_interpreter);
   module.def("set_in_place", [](nb::handle object) { set_in_place(object); });
   module.def("version", [] { return unisono_version(); });
   module.def("error_name", [](int code) { return unisono_error_name(code); });

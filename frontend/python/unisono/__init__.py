@@ -36,7 +36,7 @@ class _InPlace:
 IN_PLACE: Final = _InPlace()
 _native.set_in_place(IN_PLACE)
 # Other ranks learn at once that this one has ended, and no operation writes to memory that is gone.
-atexit.register(_native.close_all)
+atexit.register(_native.end_of_interpreter)
 
 
 def __getattr__(name: str) -> Any:

@@ -72,7 +72,7 @@ def _run(function: Callable[..., Any], args: Sequence[Any], connection: Connecti
         for part in _pickled(outcome):
             connection.send_bytes(part)
         connection.close()
-        _native.close_all()
+        _native.end_of_interpreter()
         sys.stdout.flush()
         sys.stderr.flush()
     finally:

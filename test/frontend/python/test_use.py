@@ -276,6 +276,61 @@ def test_the_interpreter_ends_with_operations_in_flight(last, tmp_path):
     assert "Fatal" not in ended.stderr and "Traceback" not in ended.stderr
 
 
+WAITING = """
+import sys, threading, unisono
+sys.setswitchinterval(100)  # the thread has the GIL until it waits
+comm = unisono.init()
+derived, begun = comm.dup(), threading.Event()
+def wait():
+    begun.set()
+    derived.barrier()  # which the other rank does not call
+if comm.rank == 0:
+    threading.Thread(target=wait, daemon=True).start()
+    begun.wait()
+{last}
+"""
+
+
+@pytest.mark.parametrize("last", ["", "sys.exit(0)", "del comm"])
+def test_the_interpreter_ends_while_a_daemon_thread_waits(last, tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(WAITING.format(last=last))
+    ended = subprocess.run([sys.executable, "-m", "unisono", "run", "-n", "2", sys.executable,
+                            program], check=False, text=True, capture_output=True)
+    # The thread may still hear that the other rank has left.
+    assert ended.returncode == 0, ended.stderr
+    assert "Fatal" not in ended.stderr
+
+
+def closed_beside_a_thread():
+    """The world stays open while another thread is in a call on a communicator of its job."""
+    sys.setswitchinterval(100)  # the thread has the GIL until it waits
+    comm = unisono.init()
+    derived, begun, ended = comm.dup(), threading.Event(), []
+
+    def wait():
+        begun.set()
+        ended.append(derived.allreduce(comm.rank))
+
+    if comm.rank == 0:
+        thread = threading.Thread(target=wait)
+        thread.start()
+        begun.wait()
+        with pytest.raises(unisono.StateError, match="another thread is in a call on a "):
+            comm.close()
+        comm.barrier()
+        thread.join()
+    else:
+        comm.barrier()
+        wait()
+    comm.close()
+    return ended
+
+
+def test_a_job_is_not_closed_while_a_thread_is_in_a_call():
+    assert unisono.spawn(closed_beside_a_thread, ranks=2) == [[1], [1]]
+
+
 def test_an_exception_ends_the_other_ranks(tmp_path):
     program = tmp_path / "program.py"
     program.write_text("import unisono\ncomm = unisono.init()\n"
