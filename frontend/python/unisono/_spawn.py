@@ -35,28 +35,38 @@ class SpawnError(RuntimeError):
 
 class _Outcome:
     """The message of a rank to the parent: a result, or an exception and its text. An empty text
-    means that there is none. The text is readable, also where the exception cannot be unpickled."""
+    means that there is none. The text is readable, also where the exception cannot be unpickled.
+    `is_of_others`: it failed because another rank has."""
 
-    def __init__(self, result: Any = None, error: Optional[BaseException] = None,
-                 text: str = "") -> None:
+    def __init__(self, result: Any = None, error: Optional[BaseException] = None, text: str = "",
+                 is_of_others: bool = False) -> None:
         self.result = result
         self.error = error
         self.text = text
+        self.is_of_others = is_of_others
 
 
 def _pickled(outcome: _Outcome) -> tuple[bytes, bytes]:
     """Its text, and the rest."""
     try:
-        rest = pickle.dumps((outcome.result, outcome.error))
+        rest = pickle.dumps((outcome.result, outcome.error, outcome.is_of_others))
         return outcome.text.encode("utf-8", "replace"), rest
     except Exception as error:  # of the caller's object: any kind
         text = outcome.text or f"its result cannot be pickled: {error}"
-        return text.encode("utf-8", "replace"), pickle.dumps((None, None))
+        return (text.encode("utf-8", "replace"),
+                pickle.dumps((None, None, outcome.is_of_others)))
 
 
 def _is_of_mpi(error: BaseException) -> bool:
     """The parent must not import unisono.mpi, which joins a job then."""
     return any(kind.__module__.startswith("unisono.mpi") for kind in type(error).__mro__)
+
+
+def _is_of_others(error: Optional[BaseException]) -> bool:
+    """Those of unisono.mpi have the library's exception as their cause."""
+    while error is not None and not isinstance(error, (RankLostError, PeerArgumentError)):
+        error = error.__cause__
+    return error is not None
 
 
 def _run(function: Callable[..., Any], args: Sequence[Any], connection: Connection) -> NoReturn:
@@ -68,7 +78,8 @@ def _run(function: Callable[..., Any], args: Sequence[Any], connection: Connecti
             status = 0
         except BaseException as error:  # noqa: B902 (SystemExit as well)
             kept = None if _is_of_mpi(error) else error
-            outcome = _Outcome(error=kept, text=traceback.format_exc())
+            outcome = _Outcome(error=kept, text=traceback.format_exc(),
+                               is_of_others=_is_of_others(error))
         for part in _pickled(outcome):
             connection.send_bytes(part)
         connection.close()
@@ -145,8 +156,8 @@ def _receive(connection: Connection) -> _Outcome:
     except EOFError:
         return _Outcome(text="it ended without a result")
     try:
-        result, error = pickle.loads(rest)
-        return _Outcome(result, error, text)
+        result, error, is_of_others = pickle.loads(rest)
+        return _Outcome(result, error, text, is_of_others)
     except Exception as failure:  # of the caller's class: any kind
         return _Outcome(text=text or f"its result cannot be unpickled: {failure}")
 
@@ -159,8 +170,7 @@ def _results(outcomes: dict[int, _Outcome], children: dict[int, int]) -> list[An
             del children[rank]
         return [outcomes[rank].result for rank in range(len(outcomes))]
     # In the order in which they ended, those that failed because of another rank last.
-    because_of_others = (RankLostError, PeerArgumentError)
-    failed.sort(key=lambda rank: isinstance(outcomes[rank].error, because_of_others))
+    failed.sort(key=lambda rank: outcomes[rank].is_of_others)
     first = outcomes[failed[0]]
     raise SpawnError(f"rank {failed[0]} failed: {first.text.rstrip()}", failed[0]) from first.error
 

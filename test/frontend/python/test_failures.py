@@ -5,6 +5,7 @@ import gc
 import os
 import signal
 import threading
+import time
 
 import numpy
 import pytest
@@ -385,6 +386,38 @@ def failing_with_one_of_mpi():
     if MPI.COMM_WORLD.rank == 1:
         raise MPI.Exception(MPI.ERR_ARG, "an argument of mine")
     MPI.COMM_WORLD.Barrier()
+
+
+def has_ended(process):
+    """The parent may still have to hear of it."""
+    try:
+        with open(f"/proc/{process}/stat", encoding="ascii") as stat:
+            return stat.read().rpartition(")")[2].split()[0] == "Z"
+    except FileNotFoundError:
+        return True
+
+
+def failing_after_the_other(reading, writing):
+    from unisono import mpi as MPI
+    if MPI.COMM_WORLD.rank == 0:
+        os.write(writing, str(os.getpid()).encode())
+        MPI.COMM_WORLD.Barrier()
+    other = int(os.read(reading, 100))
+    MPI.Finalize()
+    while not has_ended(other):
+        time.sleep(0.001)
+    raise MPI.Exception(MPI.ERR_ARG, "an argument of mine")
+
+
+def test_spawn_raises_the_cause_and_not_what_came_of_it():
+    reading, writing = os.pipe()
+    try:
+        with pytest.raises(unisono.SpawnError, match="an argument of mine") as caught:
+            unisono.spawn(failing_after_the_other, (reading, writing), ranks=2)
+        assert caught.value.rank == 1
+    finally:
+        os.close(reading)
+        os.close(writing)
 
 
 def test_spawn_joins_no_job_for_an_exception_of_mpi():
