@@ -3,8 +3,11 @@
 #include "tune/load.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmath>
+#include <ctime>
 #include <string>
 #include <vector>
 
@@ -51,6 +54,21 @@ TEST(CoreTimes, OfThisMachineGrowWithWork) {
   if (begin.cores) {
     EXPECT_GE(end.cores->busy_s, begin.cores->busy_s);
   }
+}
+
+// A child that measures is no other program.
+TEST(Moment, HasTheTimeOfChildrenThatHaveEnded) {
+  constexpr double kChild_s = 0.05;
+  const Moment begin = moment_now();
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    while (static_cast<double>(std::clock()) / CLOCKS_PER_SEC < kChild_s) {
+    }
+    _exit(0);
+  }
+  ASSERT_EQ(waitpid(child, nullptr, 0), child);
+  EXPECT_GE(moment_now().own_s - begin.own_s, kChild_s);
 }
 
 // Ten seconds of two cores.

@@ -1,8 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tune/job_probes.hpp"
 
+#include <fmt/format.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <barrier>
+#include <cerrno>
+#include <cstdlib>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -106,6 +114,67 @@ std::vector<std::vector<double>> buffers(int ranks, std::int64_t bytes) {
       std::vector<double>(static_cast<std::size_t>(bytes / 8), 0.0));
 }
 
+// A child's answer to its parent, over a pipe: bytes, so that no part of it needs memory.
+struct Answer {
+  Sample sample;
+  bool has_failed = true;
+  std::array<char, 240> why = {};
+};
+static_assert(sizeof(Answer) <= 512, "a pipe takes it whole");
+
+Answer answer_of(const base::Result<Sample>& result) {
+  Answer answer;
+  answer.has_failed = !result.ok();
+  if (result.ok()) {
+    answer.sample = *result;
+  } else {
+    const std::string& why = result.error().message;
+    std::copy_n(why.data(), std::min(why.size(), answer.why.size() - 1), answer.why.data());
+  }
+  return answer;
+}
+
+// Measures in a child, which reads `algorithms` as its UNISONO_ALGORITHM.
+base::Result<Sample> in_child(const std::string& algorithms,
+                              const std::function<base::Result<Sample>()>& measure) {
+  int ends[2];
+  if (pipe(ends) != 0) return base::system_error("pipe", errno);
+  const pid_t child = fork();
+  if (child < 0) {
+    const int error = errno;
+    close(ends[0]);
+    close(ends[1]);
+    return base::system_error("fork", error);
+  }
+  if (child == 0) {
+    ::setenv("UNISONO_ALGORITHM", algorithms.c_str(), 1);
+    const Answer answer = answer_of(measure());
+    _exit(write(ends[1], &answer, sizeof answer) == sizeof answer ? 0 : 1);
+  }
+  close(ends[1]);
+  Answer answer;
+  ssize_t got = 0;
+  do got = read(ends[0], &answer, sizeof answer);
+  while (got < 0 && errno == EINTR);
+  close(ends[0]);
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (got != sizeof answer) {
+    return base::Error{base::Code::system,
+                       fmt::format("{}: the child that measures it ended early", algorithms)};
+  }
+  if (answer.has_failed) return base::Error{base::Code::system, answer.why.data()};
+  return answer.sample;
+}
+
+// Whether the last collective went by the algorithm that is measured.
+bool went_by(const std::string& algorithm, unisono_comm_t comm) {
+  unisono_comm_info_t info = {};
+  info.size = sizeof info;
+  return unisono_comm_info(comm, &info) == UNISONO_OK && info.algorithm == algorithm;
+}
+
 }  // namespace
 
 base::Result<Sample> barrier(int ranks, std::int64_t budget_ns) {
@@ -135,6 +204,27 @@ base::Result<Sample> serial_reduction(int ranks, std::int64_t bytes, std::int64_
                                            static_cast<int>(number % ranks), comm);
                    })
       .measure(budget_ns);
+}
+
+base::Result<Sample> reduction_of_degree(int degree, int ranks, std::int64_t bytes,
+                                         std::int64_t budget_ns) {
+  const std::string algorithm = fmt::format("fnomial({})", degree);
+  return in_child("reduce:" + algorithm, [&]() -> base::Result<Sample> {
+    auto input = buffers(ranks, bytes), output = buffers(ranks, bytes);
+    std::atomic<bool> is_other{false};
+    ThreadJob job(ranks, [&](unisono_comm_t comm, int rank, std::int64_t number) {
+      const auto r = static_cast<std::size_t>(rank);
+      const int code = unisono_reduce(input[r].data(), output[r].data(), bytes / 8, UNISONO_FLOAT64,
+                                      UNISONO_SUM, static_cast<int>(number % ranks), comm);
+      if (code == UNISONO_OK && number == 0 && !went_by(algorithm, comm)) is_other = true;
+      return code;
+    });
+    UNISONO_ASSIGN(const Sample one, job.measure(budget_ns));
+    if (is_other) {
+      return base::Error{base::Code::state, "reduce did not go by " + algorithm};
+    }
+    return one;
+  });
 }
 
 base::Result<Sample> many_messages(const MessageProbe& probe, int ranks, std::int64_t budget_ns) {

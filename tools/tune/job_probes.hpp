@@ -24,6 +24,10 @@ base::Result<Sample> barrier(int ranks, std::int64_t budget_ns);
 base::Result<Sample> broadcast(int ranks, std::int64_t bytes, std::int64_t budget_ns);
 // Serial reduction of float64 sums.
 base::Result<Sample> serial_reduction(int ranks, std::int64_t bytes, std::int64_t budget_ns);
+// The same up an f-nomial tree. The library reads its settings once in a process, so that each
+// degree has a child of its own. Before any other probe: this process must have no threads.
+base::Result<Sample> reduction_of_degree(int degree, int ranks, std::int64_t bytes,
+                                         std::int64_t budget_ns);
 // A call of many messages.
 base::Result<Sample> many_messages(const MessageProbe& probe, int ranks, std::int64_t budget_ns);
 

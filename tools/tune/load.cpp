@@ -2,6 +2,7 @@
 #include "tune/load.hpp"
 
 #include <fmt/format.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -19,6 +20,16 @@ double seconds_of(clockid_t clock) {
   timespec time{};
   if (::clock_gettime(clock, &time) != 0) return 0;
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) / 1e9;
+}
+
+// The processor time of the children that have ended and that this process has waited for.
+double seconds_of_children() {
+  rusage usage{};
+  if (::getrusage(RUSAGE_CHILDREN, &usage) != 0) return 0;
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
 bool contains(const topology::UsableCores& cores, std::size_t core) {
@@ -80,7 +91,7 @@ Moment moment_now() {
     moment.cores = parse_core_times(text.str(), topology::usable_cores(),
                                     static_cast<double>(::sysconf(_SC_CLK_TCK)));
   }
-  moment.own_s = seconds_of(CLOCK_PROCESS_CPUTIME_ID);
+  moment.own_s = seconds_of(CLOCK_PROCESS_CPUTIME_ID) + seconds_of_children();
   moment.wall_s = seconds_of(CLOCK_MONOTONIC);
   return moment;
 }

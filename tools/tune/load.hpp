@@ -27,7 +27,7 @@ std::optional<CoreTimes> parse_core_times(std::string_view text, const topology:
 // A moment of a measurement; times are seconds since fixed points.
 struct Moment {
   std::optional<CoreTimes> cores;  // none: the kernel does not tell
-  double own_s = 0;                // of this process, on all cores
+  double own_s = 0;  // of this process and the children that it has waited for, on all cores
   double wall_s = 0;
 };
 Moment moment_now();

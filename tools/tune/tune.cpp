@@ -12,14 +12,19 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <system_error>
+#include <utility>
+#include <vector>
 
 #include "base/clock.hpp"
 #include "base/settings/settings.hpp"
 #include "commands.hpp"
 #include "model/machine_file.hpp"
 #include "model/own_machine.hpp"
+#include "text_file.hpp"
 #include "tune/job_probes.hpp"
+#include "tune/picture.hpp"
 #include "tune/tuning.hpp"
 
 namespace unisono::tools {
@@ -29,7 +34,27 @@ struct TuneArguments {
   bool quick = false;
   bool busy = false;
   std::string output;
+  std::string picture;
 };
+
+void print_comparisons(const std::string& title, const std::vector<tune::Comparison>& all) {
+  fmt::print("\n{}:\n  {:<28} {:>13} {:>12} {:>13} {:>8}\n", title, "", "measured, ns", "+-",
+             "predicted, ns", "ratio");
+  for (const tune::Comparison& each : all) {
+    fmt::print("  {:<28} {:>13.0f} {:>12.0f} {:>13.0f} {:>8.2f}\n", each.what, each.measured_ns,
+               each.plus_minus, each.predicted_ns, each.predicted_ns / each.measured_ns);
+  }
+}
+
+void print_degrees(const std::vector<tune::Comparison>& degrees) {
+  if (degrees.empty()) return;
+  print_comparisons(
+      fmt::format("reduce of {} bytes, {} ranks, over the degree of the f-nomial tree",
+                  degrees.front().bytes, degrees.front().ranks),
+      degrees);
+  const tune::BestDegrees best = tune::best_degrees(degrees);
+  fmt::print("best degree: measured {}, predicted {}\n", best.measured, best.predicted);
+}
 
 void print(const tune::Tuning& tuning) {
   fmt::print("fits (95 % intervals):\n  {:<44} {:>22} {:>24} {:>9}\n", "", "each, ns",
@@ -39,32 +64,28 @@ void print(const tune::Tuning& tuning) {
                fit.each_ns, fit.each_plus_minus, fit.per_byte_ns, fit.per_byte_plus_minus,
                100 * fit.deviation);
   }
-  fmt::print("\nmeasured and predicted:\n  {:<28} {:>13} {:>12} {:>13} {:>8}\n", "", "measured, ns",
-             "+-", "predicted, ns", "ratio");
-  for (const tune::Comparison& each : tuning.comparisons) {
-    fmt::print("  {:<28} {:>13.0f} {:>12.0f} {:>13.0f} {:>8.2f}\n", each.what, each.measured_ns,
-               each.plus_minus, each.predicted_ns, each.predicted_ns / each.measured_ns);
-  }
+  print_comparisons("measured and predicted", tuning.comparisons);
   if (tuning.machine.price_error) {
     fmt::print("prices deviate by {:.0f} %\n", 100 * tuning.machine.price_error->number);
   }
+  print_degrees(tuning.degrees);
   for (const std::string& each : tuning.left_out) fmt::print("left out: {}\n", each);
   for (const std::string& each : tuning.disturbed) fmt::print("low confidence: {}\n", each);
 }
 
 // Better known before the machine is measured than after it.
-base::Status check_output(const std::string& path) {
+base::Status check_output(std::string_view option, const std::string& path) {
   if (path.empty()) return base::success();
   std::error_code error;
   if (std::filesystem::is_directory(path, error)) {
     return base::argument_error(
-        fmt::format("--output: cannot write '{}': {}", path, std::strerror(EISDIR)));
+        fmt::format("{}: cannot write '{}': {}", option, path, std::strerror(EISDIR)));
   }
   // The file is written beside its place and then gets its name.
   const std::string folder = std::filesystem::path(path).parent_path().string();
   if (access(folder.empty() ? "." : folder.c_str(), W_OK | X_OK) == 0) return base::success();
   return base::argument_error(
-      fmt::format("--output: cannot write '{}': {}", path, std::strerror(errno)));
+      fmt::format("{}: cannot write '{}': {}", option, path, std::strerror(errno)));
 }
 
 base::Result<std::string> write(const TuneArguments& arguments, const std::string& folder,
@@ -92,7 +113,9 @@ base::Status run_tune(const TuneArguments& arguments) {
   // its settings.
   ::setenv("UNISONO_ALGORITHM", tune::kProbedAlgorithms, 1);
   ::setenv("UNISONO_MACHINE", "default", 1);
-  tune::TuneOptions options{.quick = arguments.quick, .accept_load = arguments.busy};
+  tune::TuneOptions options{.quick = arguments.quick,
+                            .accept_load = arguments.busy,
+                            .degrees = !arguments.quick || !arguments.picture.empty()};
   options.progress = [](const std::string& what) {
     fmt::print(stderr, "unisono tune: {}\n", what);
   };
@@ -105,6 +128,10 @@ base::Status run_tune(const TuneArguments& arguments) {
   UNISONO_ASSIGN(path, write(arguments, settings.cache_folder(), tuning.machine));
   fmt::print("wrote {} after {:.1f} s\n", path,
              static_cast<double>(base::now_ns() - begin) / base::kSecond);
+  if (!arguments.picture.empty()) {
+    UNISONO_TRY(write_text_file(arguments.picture, tune::tuning_picture(tuning)));
+    fmt::print("drew {}\n", arguments.picture);
+  }
   return base::success();
 }
 
@@ -122,10 +149,16 @@ void add_tune(CLI::App& app, int& exit_status) {
                     "Write a file of low confidence if other programs keep the machine busy");
   command->add_option("--output", arguments->output,
                       "Write this file [machine.json in $XDG_CACHE_HOME/unisono]");
-  command->footer("Example:\n  unisono tune --quick");
+  command->add_option("--picture", arguments->picture,
+                      "Draw measured and predicted times into this SVG file: over the degree of "
+                      "the f-nomial tree and over sizes");
+  command->footer("Example:\n  unisono tune --quick --picture tune.svg");
   command->callback([arguments, &exit_status] {
-    if (const base::Status output = check_output(arguments->output); !output.ok()) {
-      fmt::print(stderr, "unisono tune: {}\n", output.error().message);
+    for (const auto& [option, path] :
+         {std::pair{"--output", arguments->output}, std::pair{"--picture", arguments->picture}}) {
+      const base::Status writable = check_output(option, path);
+      if (writable.ok()) continue;
+      fmt::print(stderr, "unisono tune: {}\n", writable.error().message);
       exit_status = kExitUsage;
       return;
     }

@@ -32,6 +32,8 @@ constexpr std::array<std::int64_t, 5> kCached = {8, 512, 4096, 16384, 65536};
 constexpr std::array<std::int64_t, 3> kLong = {262144, 524288, 1048576};
 // More ranks than cores are measured up to so many, beside twice the cores.
 constexpr int kMostOversubscribed = 16;
+// All degrees of the f-nomial tree together take as long as so many other probes.
+constexpr int kProbesOfDegrees = 4;
 constexpr std::array kDatagramSizes = {8, 256, 768, 1400};
 
 Value measured(double number, double plus_minus, std::string where, Unit unit = Unit::ns) {
@@ -66,6 +68,7 @@ class Tuner {
     tuning_.machine.about = "measured by unisono tune";
     tuning_.machine.hosts = 1;
     tuning_.machine.cores_per_host = cores_;
+    if (options_.degrees) UNISONO_TRY(measure_degrees());
     UNISONO_TRY(part("messages within the host", [this] { return measure_memory(); }));
     UNISONO_TRY(part("datagrams", [this] { return measure_loopback(); }));
     UNISONO_TRY(part("passing a core on", [this] {
@@ -76,12 +79,14 @@ class Tuner {
     UNISONO_TRY(part("serial reductions and barriers", [this] { return compare(); }));
     take_nic_path();
     take_error();
+    UNISONO_TRY(predict_degrees());
     return std::move(tuning_);
   }
 
  private:
-  // Measures a part again if another program disturbed it.
-  base::Status part(const std::string& name, const std::function<base::Status()>& measure) {
+  // Measures a part again if another program disturbed it, and returns why the last time was.
+  base::Result<std::string> attempt(const std::string& name,
+                                    const std::function<base::Status()>& measure) {
     const Tuning before = tuning_;
     Moment begin;
     const Attempts attempts{
@@ -94,7 +99,11 @@ class Tuner {
             },
         .why_disturbed = [&] { return why_disturbed(begin, moment_now(), cores_, spreads_); },
         .again = [&](const std::string& why) { say(fmt::format("{}: {}; again", name, why)); }};
-    UNISONO_ASSIGN(const std::string why, measure_undisturbed(attempts));
+    return measure_undisturbed(attempts);
+  }
+
+  base::Status part(const std::string& name, const std::function<base::Status()>& measure) {
+    UNISONO_ASSIGN(const std::string why, attempt(name, measure));
     if (why.empty()) return base::success();
     if (options_.accept_load) {
       tuning_.disturbed.push_back(fmt::format("{}: {}", name, why));
@@ -355,12 +364,9 @@ class Tuner {
     return base::success();
   }
 
-  template <class Probe>
-  base::Status compare_one(const std::string& what, schedule::Collective collective,
-                           const char* name, int ranks, std::int64_t bytes, const Probe& probe) {
-    const auto one = probe();
-    if (!one.ok()) return one.error();
-    note(*one);
+  base::Result<double> predict(schedule::Collective collective, const char* name,
+                               const algorithm::Parameters& parameters, int ranks,
+                               std::int64_t bytes) const {
     const schedule::Shape shape{.collective = collective, .ranks = ranks, .count = bytes / 8};
     const algorithm::Algorithm& row = *algorithm::find(collective, name);
     const bool shares_cores = ranks > cores_;
@@ -374,8 +380,55 @@ class Tuner {
                                     .receive_buffers[plan::SizeClass::bulk]
                                     .data_bytes};
     if (schedule::is_reduction(collective)) pricing.work.op = arith::Operator::sum;
-    UNISONO_ASSIGN(const model::Price price, select::price_of(row, {}, shape, pricing));
-    tuning_.comparisons.push_back({what, one->ns, one->plus_minus, price.ns});
+    UNISONO_ASSIGN(const model::Price price, select::price_of(row, parameters, shape, pricing));
+    return price.ns;
+  }
+
+  template <class Probe>
+  base::Status compare_one(const std::string& what, schedule::Collective collective,
+                           const char* name, int ranks, std::int64_t bytes, const Probe& probe) {
+    const auto one = probe();
+    if (!one.ok()) return one.error();
+    note(*one);
+    UNISONO_ASSIGN(const double ns, predict(collective, name, {}, ranks, bytes));
+    tuning_.comparisons.push_back({what, one->ns, one->plus_minus, ns, ranks, bytes});
+    return base::success();
+  }
+
+  // They decide nothing in the file. So a disturbance here neither ends the tuning nor lowers the
+  // file's confidence.
+  base::Status measure_degrees() {
+    const std::string name = "degrees of the f-nomial tree";
+    say(name);
+    const int ranks = std::min(4 * cores_, kMostOversubscribed);
+    const int degrees = ranks - 2;
+    UNISONO_ASSIGN(why_degrees_, attempt(name, [&]() -> base::Status {
+                     for (int degree = 2; degree < ranks; ++degree) {
+                       UNISONO_ASSIGN(const Sample one,
+                                      reduction_of_degree(degree, ranks, kDegreeBytes,
+                                                          probe_ns_ * kProbesOfDegrees / degrees));
+                       note(one);
+                       tuning_.degrees.push_back({.what = fmt::format("degree {}", degree),
+                                                  .measured_ns = one.ns,
+                                                  .plus_minus = one.plus_minus,
+                                                  .ranks = ranks,
+                                                  .bytes = kDegreeBytes,
+                                                  .degree = degree});
+                     }
+                     return base::success();
+                   }));
+    return base::success();
+  }
+
+  base::Status predict_degrees() {
+    for (Comparison& each : tuning_.degrees) {
+      UNISONO_ASSIGN(each.predicted_ns,
+                     predict(schedule::Collective::reduce, "fnomial",
+                             algorithm::Parameters{{each.degree}}, each.ranks, each.bytes));
+    }
+    if (!why_degrees_.empty()) {
+      tuning_.disturbed.push_back(fmt::format("degrees of the f-nomial tree: {}", why_degrees_));
+    }
     return base::success();
   }
 
@@ -403,9 +456,16 @@ class Tuner {
   int cores_;
   Tuning tuning_;
   std::vector<double> spreads_;  // of the samples of the part that is measured
+  std::string why_degrees_;      // why the degrees' samples are disturbed; empty: they are not
 };
 
 }  // namespace
+
+BestDegrees best_degrees(const std::vector<Comparison>& degrees) {
+  if (degrees.empty()) return {};
+  return {std::ranges::min_element(degrees, {}, &Comparison::measured_ns)->degree,
+          std::ranges::min_element(degrees, {}, &Comparison::predicted_ns)->degree};
+}
 
 double price_error(const std::vector<Comparison>& comparisons) {
   double sum = 0;

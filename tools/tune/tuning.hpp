@@ -3,6 +3,7 @@
 // compares the prices by that file with measured collectives. Main thread.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
@@ -16,6 +17,9 @@ struct TuneOptions {
   bool quick = false;
   // Goes on with the times of a machine that other programs keep busy.
   bool accept_load = false;
+  // Also the reduction of 8 bytes over the degrees of the f-nomial tree. The main thread must be
+  // the only one, and the library unused.
+  bool degrees = false;
   // Called before each part, with its name.
   std::function<void(const std::string& what)> progress = {};
 };
@@ -33,16 +37,28 @@ struct Comparison {
   std::string what;
   double measured_ns = 0, plus_minus = 0;
   double predicted_ns = 0;
+  int ranks = 0;
+  std::int64_t bytes = 0;  // 0: a barrier
+  int degree = 0;          // of the f-nomial tree; 0: it has none
 };
 
 struct Tuning {
   model::Machine machine;
   std::vector<FitLine> fits;
   std::vector<Comparison> comparisons;
+  std::vector<Comparison> degrees;    // of the f-nomial tree; they are no part of price_error
   std::vector<std::string> left_out;  // what this machine does not have, and why
-  // The parts whose times are not of this process alone, and why; only if that is accepted.
+  // The parts whose times are not of this process alone, and why. If that is not accepted, these
+  // can only be the degrees, which decide nothing in the file.
   std::vector<std::string> disturbed;
 };
+
+inline constexpr std::int64_t kDegreeBytes = 8;
+// The degrees whose measured, and whose predicted, time is the least; 0 without comparisons.
+struct BestDegrees {
+  int measured = 0, predicted = 0;
+};
+BestDegrees best_degrees(const std::vector<Comparison>& degrees);
 
 // By how much prices deviate from measured times: the root of the mean square of the logarithms of
 // their ratios, as a ratio less 1. 0 without comparisons.
