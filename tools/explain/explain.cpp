@@ -234,9 +234,9 @@ std::string text_of(const Explanation& explanation, const plan::Call& call, cons
   }
   if (!explanation.priced.empty()) {
     const select::Priced& cheapest = explanation.priced.front();
-    out += fmt::format("  cheapest there: {}, {}, {} in a row\n",
+    out += fmt::format("  cheapest there: {}, {}\n",
                        algorithm::describe(*cheapest.row, cheapest.parameters),
-                       microseconds(cheapest.price.ns), microseconds(cheapest.price.in_row_ns));
+                       describe(cheapest.price));
   }
   if (explanation.measured) out += describe(*explanation.measured);
   if (!explanation.to_try.empty()) {
