@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Claims: published numbers beside simulated ones. A claim states its tolerance where its number
 // stands, before anything is simulated. A parameter that no paper publishes is fitted on other
-// numbers than those that it is checked with, and the report says so. Any thread.
+// numbers than those that it is checked with, and the report says so. Measured rows stand beside
+// them without a tolerance: the machine is not the paper's. Any thread.
 #pragma once
 
 #include <cmath>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/result.hpp"
 #include "model/machine.hpp"
+#include "paper/measurements.hpp"
 #include "paper/published.hpp"
 
 namespace unisono::tools {
@@ -43,26 +46,47 @@ struct OrderClaim {
   bool holds = false;
 };
 
+// A figure of the kind that a paper publishes, measured on this project's engines.
+struct MeasuredRow {
+  std::string what;
+  std::string unit;
+  std::optional<double> published;  // nothing: the paper has no such figure
+  double measured = 0;
+  std::string comparable;  // how far the two can be compared, and why no further
+};
+
+struct MeasuredPart {
+  std::vector<MeasurementSource> sources;
+  std::vector<MeasuredRow> rows;
+  std::string without;  // the paper's figures that have no measured counterpart, and why
+};
+
 struct PaperReport {
   std::string paper;  // short name
   std::string title;
   std::vector<std::string> parameters;  // what was simulated with, and where it comes from
   std::vector<Claim> claims;
   std::vector<OrderClaim> orders;
+  MeasuredPart measured = {};
 };
 
-// Where reports take their data from: the folder of the machine files, and the published numbers.
+// Where reports take their data from: the folder of the machine files, the published numbers, and
+// the stored measurements.
 class Inputs {
  public:
-  Inputs(std::string machines, Published published)
-      : machines_(std::move(machines)), published_(std::move(published)) {}
+  Inputs(std::string machines, Published published, Measurements measurements)
+      : machines_(std::move(machines)),
+        published_(std::move(published)),
+        measurements_(std::move(measurements)) {}
 
   base::Result<model::Machine> machine(const std::string& name) const;
   Published& published() { return published_; }
+  Measurements& measurements() { return measurements_; }
 
  private:
   std::string machines_;
   Published published_;
+  Measurements measurements_;
 };
 
 base::Result<PaperReport> report_nic_reduce(Inputs& inputs);
@@ -70,5 +94,12 @@ base::Result<PaperReport> report_fat_tree(Inputs& inputs);
 base::Result<PaperReport> report_nic_allgather(Inputs& inputs);
 base::Result<PaperReport> report_asci_q(Inputs& inputs);
 base::Result<PaperReport> report_rdma_mcast(Inputs& inputs);
+
+// The measured part of a paper's report.
+base::Result<MeasuredPart> measured_nic_reduce(Inputs& inputs);
+base::Result<MeasuredPart> measured_fat_tree(Inputs& inputs);
+base::Result<MeasuredPart> measured_nic_allgather(Inputs& inputs);
+base::Result<MeasuredPart> measured_asci_q(Inputs& inputs);
+base::Result<MeasuredPart> measured_rdma_mcast(Inputs& inputs);
 
 }  // namespace unisono::tools

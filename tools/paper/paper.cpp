@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// unisono paper: what papers have published beside what the simulator finds with their parameters.
+// unisono paper: the figures of papers beside those that the simulator finds with their parameters,
+// and beside stored measurements.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -18,18 +19,20 @@ namespace {
 
 struct PaperOptions {
   std::string paper, machines = "machines", numbers = "paper/numbers.json", write;
+  std::string measurements = "bench/results";
   bool json = false;
 };
 
 struct Source {
   const char* name;
   base::Result<PaperReport> (*report)(Inputs& inputs);
+  base::Result<MeasuredPart> (*measured)(Inputs& inputs);
 };
-constexpr Source kSources[] = {{"nic-reduce", report_nic_reduce},
-                               {"fat-tree", report_fat_tree},
-                               {"nic-allgather", report_nic_allgather},
-                               {"asci-q", report_asci_q},
-                               {"rdma-mcast", report_rdma_mcast}};
+constexpr Source kSources[] = {{"nic-reduce", report_nic_reduce, measured_nic_reduce},
+                               {"fat-tree", report_fat_tree, measured_fat_tree},
+                               {"nic-allgather", report_nic_allgather, measured_nic_allgather},
+                               {"asci-q", report_asci_q, measured_asci_q},
+                               {"rdma-mcast", report_rdma_mcast, measured_rdma_mcast}};
 
 base::Status write_page(const std::string& folder, const std::vector<PaperReport>& reports,
                         const Published& published) {
@@ -51,11 +54,12 @@ base::Status write_page(const std::string& folder, const std::vector<PaperReport
 // Whether all claims hold.
 base::Result<bool> report_papers(const PaperOptions& options) {
   UNISONO_ASSIGN(Published published, Published::read(options.numbers));
-  Inputs inputs(options.machines, std::move(published));
+  Inputs inputs(options.machines, std::move(published), Measurements(options.measurements));
   std::vector<PaperReport> reports;
   for (const Source& source : kSources) {
     if (options.paper != "all" && options.paper != source.name) continue;
     UNISONO_ASSIGN(PaperReport report, source.report(inputs));
+    UNISONO_ASSIGN(report.measured, source.measured(inputs));
     reports.push_back(std::move(report));
   }
   if (!inputs.published().fault().empty()) {
@@ -78,7 +82,8 @@ base::Result<bool> report_papers(const PaperOptions& options) {
 
 void add_paper(CLI::App& app, int& exit_status) {
   auto options = std::make_shared<PaperOptions>();
-  CLI::App* command = app.add_subcommand("paper", "Compare papers' figures with simulated ones");
+  CLI::App* command =
+      app.add_subcommand("paper", "Compare papers' figures with simulated and measured ones");
   std::vector<std::string> names{"all"};
   for (const Source& source : kSources) names.emplace_back(source.name);
   command->add_option("paper", options->paper, "The paper, or all")
@@ -88,6 +93,8 @@ void add_paper(CLI::App& app, int& exit_status) {
       ->default_str("machines");
   command->add_option("--numbers", options->numbers, "File of the published numbers")
       ->default_str("paper/numbers.json");
+  command->add_option("--measurements", options->measurements, "Folder of the stored measurements")
+      ->default_str("bench/results");
   command->add_flag("--json", options->json, "JSON instead of tables");
   command->add_option("--write", options->write,
                       "Write REPORT.md and its pictures into this folder; all papers only");

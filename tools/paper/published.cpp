@@ -20,8 +20,6 @@ constexpr Reason kReasons[] = {
     {"/nic-reduce/latency_us", "says which reduction was measured"},
     {"/nic-reduce/consistency_900_nodes_float64_sum_us/operations", "says what was measured"},
     {"/nic-reduce/consistency_900_nodes_float64_sum_us/trim", "says what was measured"},
-    {"/nic-reduce/consistency_900_nodes_float64_sum_us/nic/stddev",
-     "without noise, simulated reductions all take the same time"},
     {"/nic-reduce/sage_profile", "an application that nobody else has; unisono does not run it"},
     {"/fat-tree/machine", kMachine},
     {"/fat-tree/parameters", kParameter},

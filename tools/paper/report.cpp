@@ -21,9 +21,18 @@ std::string with_unit(double value, const std::string& unit) {
   return unit.empty() ? number(value) : fmt::format("{} {}", number(value), unit);
 }
 
-std::string deviation(const Claim& claim) {
-  const double percent = claim.deviation_percent();
-  return std::abs(percent) < 0.05 ? "0.0 %" : fmt::format("{:+.1f} %", percent);
+std::string percent(double value) {
+  return std::abs(value) < 0.05 ? "0.0 %" : fmt::format("{:+.1f} %", value);
+}
+
+std::string deviation(const Claim& claim) { return percent(claim.deviation_percent()); }
+
+std::string published(const MeasuredRow& row) {
+  return row.published ? with_unit(*row.published, row.unit) : "none";
+}
+
+std::string deviation(const MeasuredRow& row) {
+  return row.published ? percent((row.measured / *row.published - 1) * 100) : "";
 }
 
 std::string tolerance(const Claim& claim) {
@@ -51,6 +60,34 @@ std::string gap(const OrderClaim& order) {
                                          : "not published";
 }
 
+void append_measured(const PaperReport& report, std::string& page) {
+  const auto out = std::back_inserter(page);
+  const MeasuredPart& part = report.measured;
+  fmt::format_to(out, "\n### {}: measured here\n\n{}\n", report.paper, part.without);
+  if (part.rows.empty()) return;
+  page += "\n| data | command | machine |\n| --- | --- | --- |\n";
+  for (const MeasurementSource& source : part.sources) {
+    fmt::format_to(out, "| [{0}](../bench/results/{0}) | `{1}` | {2} |\n", source.file,
+                   source.command, source.machine);
+  }
+  page +=
+      "\n| figure | published | measured | deviation | comparable |\n"
+      "| --- | ---: | ---: | ---: | --- |\n";
+  for (const MeasuredRow& row : part.rows) {
+    fmt::format_to(out, "| {} | {} | {} | {} | {} |\n", row.what, published(row),
+                   with_unit(row.measured, row.unit), deviation(row), row.comparable);
+  }
+}
+
+void append_orders(const PaperReport& report, std::string& page) {
+  if (report.orders.empty()) return;
+  page += "\n| order | published gap | result |\n| --- | ---: | --- |\n";
+  for (const OrderClaim& order : report.orders) {
+    fmt::format_to(std::back_inserter(page), "| {} | {} | {} |\n", order.what, gap(order),
+                   order.holds ? "holds" : "the other way");
+  }
+}
+
 void append_section(const PaperReport& report, std::string& page) {
   const auto out = std::back_inserter(page);
   fmt::format_to(out, "\n## {}\n\n{}. {} of {} figures hold", report.paper, report.title,
@@ -70,12 +107,8 @@ void append_section(const PaperReport& report, std::string& page) {
                    with_unit(claim.published, claim.unit), with_unit(claim.simulated, claim.unit),
                    deviation(claim), tolerance(claim), result(claim));
   }
-  if (report.orders.empty()) return;
-  page += "\n| order | published gap | result |\n| --- | ---: | --- |\n";
-  for (const OrderClaim& order : report.orders) {
-    fmt::format_to(out, "| {} | {} | {} |\n", order.what, gap(order),
-                   order.holds ? "holds" : "the other way");
-  }
+  append_orders(report, page);
+  append_measured(report, page);
 }
 
 }  // namespace
@@ -98,6 +131,14 @@ std::string report_table(const PaperReport& report) {
     fmt::format_to(out, "{:<54} {:>21}  {}\n", order.what, apart,
                    order.holds ? "holds" : "the other way");
   }
+  for (const MeasurementSource& source : report.measured.sources) {
+    fmt::format_to(out, "measured: {}, {}, {}\n", source.file, source.command, source.machine);
+  }
+  for (const MeasuredRow& row : report.measured.rows) {
+    fmt::format_to(out, "{:<80} {:>10} {:>10} {:>11}  {}\n", row.what, published(row),
+                   with_unit(row.measured, row.unit), deviation(row), row.comparable);
+  }
+  fmt::format_to(out, "{}\n", report.measured.without);
   return text;
 }
 
@@ -118,13 +159,26 @@ nlohmann::ordered_json report_json(const PaperReport& report) {
                               {"published_gap_percent", order.published_gap_percent},
                               {"holds", order.holds}});
   }
+  for (const MeasurementSource& source : report.measured.sources) {
+    json["measurements"].push_back(
+        {{"file", source.file}, {"command", source.command}, {"machine", source.machine}});
+  }
+  for (const MeasuredRow& row : report.measured.rows) {
+    nlohmann::ordered_json measured{{"what", row.what}, {"unit", row.unit}};
+    if (row.published) measured["published"] = *row.published;
+    measured["measured"] = row.measured;
+    measured["comparable"] = row.comparable;
+    json["measured"].push_back(std::move(measured));
+  }
+  json["not_measured"] = report.measured.without;
   return json;
 }
 
 std::string report_page(std::span<const PaperReport> reports, std::span<const std::string> unused) {
   std::string page =
-      "# Published figures beside simulated ones\n\n"
-      "This page compares the figures of five papers with those of the simulator. "
+      "# Published figures beside simulated and measured ones\n\n"
+      "This page compares the figures of five papers with those of the simulator, and with "
+      "measured ones where a counterpart exists. "
       "Each claim has a tolerance. All were stated before anything was simulated, but for the 5 % "
       "of the best degree on 31 nodes. "
       "`unisono paper all --write paper` writes this page and its pictures "
@@ -140,6 +194,13 @@ std::string report_page(std::span<const PaperReport> reports, std::span<const st
       "\nA parameter is *published*, *published elsewhere* (by another of the papers), *assumed*, "
       "or "
       "*fitted*. A fit uses other figures than those that it is checked with.\n";
+  page +=
+      "\nMeasured figures come from hosts that are network namespaces of one virtual machine. "
+      "They share its two cores, and between them are veth pairs and a bridge. The NIC path is "
+      "eBPF, XDP in generic mode: the kernel runs the programs on those cores, not on a NIC's "
+      "processor. So factors can be compared at best, and microseconds cannot. Measured figures "
+      "have no tolerance. Means and deviations leave out the highest 1 % of the calls, as those "
+      "of nic-reduce do. Factors from `2026-11-hosts.json` are medians of runs in pairs.\n";
   for (const PaperReport& report : reports) append_section(report, page);
   page +=
       "\n## Published numbers without a claim\n\n"
