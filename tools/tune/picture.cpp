@@ -61,7 +61,16 @@ double highest_us(const Comparison& each) {
   return std::max(each.measured_ns + each.plus_minus, each.predicted_ns) / 1e3;
 }
 
-// The times of all series: from 0, or from one power of ten to another.
+// The least of 1, 2 and 5 times a power of ten that is no less.
+double round_up(double value) {
+  const double power = std::pow(10, std::floor(std::log10(value)));
+  for (const double times : {1.0, 2.0, 5.0}) {
+    if (times * power >= value) return times * power;
+  }
+  return 10 * power;
+}
+
+// The times of all series: from 0 in round steps, or from one power of ten to another.
 Axis time_axis(const std::vector<Series>& all, bool is_log) {
   double low = std::numeric_limits<double>::infinity(), high = 0;
   for (const Series& series : all) {
@@ -71,7 +80,8 @@ Axis time_axis(const std::vector<Series>& all, bool is_log) {
     }
   }
   if (high <= 0) return {.low = is_log ? 1.0 : 0.0, .high = 10, .is_log = is_log};
-  if (!is_log) return {.low = 0, .high = high * 1.1, .is_log = false};
+  constexpr int kSteps = kLinearMarks - 1;
+  if (!is_log) return {.low = 0, .high = kSteps * round_up(high / kSteps), .is_log = false};
   low = std::pow(10, std::floor(std::log10(std::max(low, 1e-3))));
   return {.low = low,
           .high = std::max(low * 10, std::pow(10, std::ceil(std::log10(high)))),
