@@ -117,13 +117,13 @@ AnsweringThread::Woken AnsweringThread::sleep(int sleeper, std::int64_t timeout_
   looked_ns_.store(now + kLeaveNs, std::memory_order_relaxed);
   std::int64_t limit_ns = std::min({timeout_ns, target.deadline_ns - now, kLeaveNs});
   if (sleeper == DatagramSleepers::kUntold) limit_ns = std::min(limit_ns, kUntoldNs);
-  constexpr unsigned kOthers = 3U << 2;
+  constexpr unsigned kTold = 1U << 1, kOthers = 3U << 2;
   const bool pauses = target.pause_ns > 0;
   unsigned woken = sleep_on(
       {pauses ? -1 : target.descriptor, sleepers_.descriptor(sleeper), others.first, others.second},
       pauses ? std::min(limit_ns, target.pause_ns) : limit_ns);
   if (pauses) woken |= 1U;  // something has come, most likely
-  sleepers_.drain(sleeper);
+  if ((woken & kTold) != 0) sleepers_.drain(sleeper);
   const std::int64_t after = base::now_ns();
   looked_ns_.store(after, std::memory_order_relaxed);
   if (woken == 0) return after < target.deadline_ns ? Woken::by_time : Woken::by_network;

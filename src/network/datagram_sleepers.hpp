@@ -25,11 +25,12 @@ class DatagramSleepers {
   // Makes the first eventfd. False: errno says why not.
   bool open() { return made(0) >= 0; }
   // The caller's number until withdraw(): whatever comes from now on makes its descriptor
-  // readable. kUntold: there are too many, or there is no descriptor for it.
+  // readable. It may be so from before; then a sleep ends early, once. kUntold: there are too
+  // many, or there is no descriptor for it.
   int announce();
   void withdraw(int sleeper);
   int descriptor(int sleeper) const;
-  // Makes it unreadable until something comes again.
+  // Makes a readable descriptor unreadable until something comes again.
   void drain(int sleeper) const;
   // Something has come.
   void tell_all();
