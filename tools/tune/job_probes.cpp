@@ -134,6 +134,13 @@ Answer answer_of(const base::Result<Sample>& result) {
   return answer;
 }
 
+// In the child. An exception would go on in what is the parent's part of the program.
+[[noreturn]] void answer_and_end(int pipe,
+                                 const std::function<base::Result<Sample>()>& measure) noexcept {
+  const Answer answer = answer_of(measure());
+  _exit(write(pipe, &answer, sizeof answer) == sizeof answer ? 0 : 1);
+}
+
 // Measures in a child, which reads `algorithms` as its UNISONO_ALGORITHM.
 base::Result<Sample> in_child(const std::string& algorithms,
                               const std::function<base::Result<Sample>()>& measure) {
@@ -148,8 +155,7 @@ base::Result<Sample> in_child(const std::string& algorithms,
   }
   if (child == 0) {
     ::setenv("UNISONO_ALGORITHM", algorithms.c_str(), 1);
-    const Answer answer = answer_of(measure());
-    _exit(write(ends[1], &answer, sizeof answer) == sizeof answer ? 0 : 1);
+    answer_and_end(ends[1], measure);
   }
   close(ends[1]);
   Answer answer;
