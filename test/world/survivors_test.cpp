@@ -257,13 +257,28 @@ TEST(Shrink, LinksCutAtAnyMoment) {
 
 // ---- query -------------------------------------------------------------------------------------
 
-std::optional<base::Result<bool>> ask(World& world, int rank, Comparison how, std::uint64_t value) {
+constexpr int kNone = -1;
+
+// To the next arrival, or a moment on; then a step of any rank but `hung`.
+void step_without(World& world, int hung) {
+  transport::VirtualDatagramNetwork& datagrams = *world.datagrams();
+  if (!datagrams.advance()) datagrams.advance_to(datagrams.now_ns() + 20'000);
+  const int rank = world.random_rank();
+  if (rank != hung) world.at(rank).progress();
+}
+
+std::optional<base::Result<bool>> ask(World& world, int rank, Comparison how, std::uint64_t value,
+                                      int hung = kNone) {
   EXPECT_TRUE(world.at(rank).words().begin().ok());
   for (int steps = 0; steps < 1'000'000; ++steps) {
     auto answer = world.at(rank).words().step(how, value);
     if (!answer) return base::Result<bool>(answer.error());
     if (*answer) return base::Result<bool>(**answer);
-    world.step();
+    if (hung == kNone) {
+      world.step();
+    } else {
+      step_without(world, hung);
+    }
     watch_at(world.at(rank).members().job(),
              world.datagrams() == nullptr ? 0 : world.datagrams()->now_ns());
   }
@@ -305,6 +320,64 @@ TEST(Query, NamesWhoIsLost) {
     // The communicator has not failed by it, and others still answer each other.
     EXPECT_FALSE(world.at(2).failures().has_failed());
   }
+}
+
+enum class Silence : std::uint8_t { cut_off, ended, hung };
+
+// Rank 1, alone on its host, falls silent in one of these ways, and rank 0 asks. Returns how long
+// that takes in virtual time.
+std::int64_t time_to_name_the_silent(Silence silence, WorldOptions options) {
+  World world(options);
+  constexpr int kSilent = 1;
+  if (silence == Silence::cut_off) {
+    for (const int other : {0, 2, 3}) world.datagrams()->cut(other, kSilent);
+  } else if (silence == Silence::ended) {
+    world.datagrams()->kill(kSilent);
+  }
+  const std::int64_t before = world.datagrams()->now_ns();
+  const int hung = silence == Silence::cut_off ? kNone : kSilent;
+  const auto answer = ask(world, 0, Comparison::equal, 0, hung);
+  EXPECT_TRUE(answer && !answer->ok());
+  if (!answer || answer->ok()) return 0;
+  EXPECT_EQ(answer->error().code, Code::rank_lost);
+  EXPECT_NE(answer->error().message.find("rank 1 is lost (it does not answer"), std::string::npos)
+      << answer->error().message;
+  return world.datagrams()->now_ns() - before;
+}
+
+// The times of docs/howto/survive-a-lost-rank.md: UNISONO_DETECT_TIMEOUT_HOSTS, then the longest
+// time between two questions, and a fifth of UNISONO_DETECT_TIMEOUT until somebody looks. The clock
+// is the network's, so nothing else on the machine counts.
+TEST(Query, NamesASilentRankWithinTheStatedTime) {
+  struct Limits {
+    std::int64_t detect_ms, hosts_ms;
+  };
+  const reliable::RetryDelays delays = reliable::ReliableOptions().await;
+  const std::int64_t questions_ns = 2 * (delays.first_ns + delays.most_ns);
+  EXPECT_LE(questions_ns, 210 * base::kMillisecond);
+  std::int64_t longest_more_ns = 0;
+  for (const Limits limits : {Limits{10, 10}, {10, 50}, {100, 100}, {100, 500}, {1000, 2000}}) {
+    for (const Silence silence : {Silence::cut_off, Silence::ended, Silence::hung}) {
+      // Virtual time goes in steps of a fixed length, so long limits take many.
+      const std::uint64_t runs = limits.hosts_ms > 200 ? 1 : 4;
+      for (std::uint64_t seed = 1; seed <= runs; ++seed) {
+        SCOPED_TRACE("seed " + std::to_string(seed) + ", limits of " +
+                     std::to_string(limits.detect_ms) + " and " + std::to_string(limits.hosts_ms) +
+                     " ms, silence " + std::to_string(static_cast<int>(silence)));
+        WorldOptions options = on_hosts({0, 1, 0, 2}, seed);
+        options.settings["UNISONO_DETECT_TIMEOUT"] = std::to_string(limits.detect_ms) + "ms";
+        options.settings["UNISONO_DETECT_TIMEOUT_HOSTS"] = std::to_string(limits.hosts_ms) + "ms";
+        const std::int64_t took_ns = time_to_name_the_silent(silence, options);
+        const std::int64_t limit_ns = limits.hosts_ms * base::kMillisecond;
+        const std::int64_t fifth_ns = limits.detect_ms * base::kMillisecond / 5;
+        EXPECT_GE(took_ns, limit_ns);
+        EXPECT_LE(took_ns, limit_ns + questions_ns + fifth_ns);
+        longest_more_ns = std::max(longest_more_ns, took_ns - limit_ns);
+      }
+    }
+  }
+  std::printf("at most %.2f ms more than UNISONO_DETECT_TIMEOUT_HOSTS\n",
+              static_cast<double>(longest_more_ns) / 1e6);
 }
 
 }  // namespace
