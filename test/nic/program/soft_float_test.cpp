@@ -22,7 +22,9 @@ using arith::Operator;
 using arith::Type;
 using arith::test::PatternPair;
 
-constexpr std::int64_t kRandomPairs = 10'000'000;
+constexpr std::int64_t kRandomSums = 10'000'000;  // of each type
+// Minima and maxima of each type: as many in all.
+constexpr std::int64_t kRandomComparisons = kRandomSums / 4;
 constexpr std::int64_t kBatch = 35'000;
 constexpr std::uint64_t kSeed = 5;
 
@@ -70,6 +72,21 @@ class SoftFloatInTheKernel : public TrialDevice {
     }
   }
 
+  // So many pairs of each type.
+  void expect_random(Operator op, std::int64_t count, base::Prng& random) {
+    std::vector<PatternPair> pairs(kBatch);
+    for (std::int64_t done = 0; done < harness::scaled(count); done += kBatch) {
+      for (PatternPair& pair : pairs) {
+        pair = arith::test::random_pattern_pair(arith::test::kSoftFloat64, random);
+      }
+      ASSERT_NO_FATAL_FAILURE(expect_all(op, Type::float64, pairs));
+      for (PatternPair& pair : pairs) {
+        pair = arith::test::random_pattern_pair(arith::test::kSoftFloat32, random);
+      }
+      ASSERT_NO_FATAL_FAILURE(expect_all(op, Type::float32, pairs));
+    }
+  }
+
   void print_cost(const char* what) const {
     std::printf("[   COST   ] %s: %.1f ns an element, headers, copies and both tags included\n",
                 what, static_cast<double>(run_ns_) / static_cast<double>(elements_));
@@ -93,19 +110,19 @@ TEST_F(SoftFloatInTheKernel, AgreesOnAllPairsOfEdgeClasses) {
 TEST_F(SoftFloatInTheKernel, AgreesOnRandomPairs) {
   base::Prng random(kSeed);
   SCOPED_TRACE(kSeed);
-  std::vector<PatternPair> pairs(kBatch);
-  for (std::int64_t done = 0; done < harness::scaled(kRandomPairs); done += kBatch) {
-    for (PatternPair& pair : pairs) {
-      pair = arith::test::random_pattern_pair(arith::test::kSoftFloat64, random);
-    }
-    expect_all(Operator::sum, Type::float64, pairs);
-    for (PatternPair& pair : pairs) {
-      pair = arith::test::random_pattern_pair(arith::test::kSoftFloat32, random);
-    }
-    expect_all(Operator::sum, Type::float32, pairs);
+  expect_random(Operator::sum, kRandomSums, random);
+  if (HasFatalFailure()) return;
+  print_cost("random sums");
+}
+
+TEST_F(SoftFloatInTheKernel, AgreesOnTheLesserAndTheGreaterOfRandomPairs) {
+  base::Prng random(kSeed + 1);
+  SCOPED_TRACE(kSeed + 1);
+  for (const Operator op : {Operator::min, Operator::max}) {
+    expect_random(op, kRandomComparisons, random);
     if (HasFatalFailure()) return;
   }
-  print_cost("random sums");
+  print_cost("random minima and maxima");
 }
 
 // The verifier gives up at 10^6 steps.
