@@ -58,7 +58,7 @@ class TrialDevice : public testing::Test {
     for (std::uint32_t i = 0; i < row.depth; ++i) {
       bytes.append(reinterpret_cast<const char*>(&slot(row, i)), sizeof(unisono_nic_slot));
       bytes.append(reinterpret_cast<const char*>(&block(row, i, 0)),
-                   sizeof(unisono_nic_block) * (row.children + 1));
+                   sizeof(unisono_nic_block) * unisono_nic_blocks(&row));
     }
     return bytes;
   }
@@ -91,8 +91,8 @@ class TrialDevice : public testing::Test {
     return device->memory(row.index).slots[sequence % row.depth];
   }
   static unisono_nic_block& block(const unisono_nic_row& row, std::uint64_t sequence, int number) {
-    return device->memory(row.index)
-        .blocks[sequence % row.depth * (row.children + 1) + static_cast<std::uint32_t>(number)];
+    return device->memory(row.index).blocks[sequence % row.depth * unisono_nic_blocks(&row) +
+                                            static_cast<std::uint32_t>(number)];
   }
   // The process's own contribution, without a doorbell packet.
   static void post(const unisono_nic_row& row, std::uint64_t sequence, std::uint32_t combine,

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Allgather in the NIC program packet by packet, through the kernel's trial run. Checked are the
 // action, the output (compared byte by byte with a frame built independently), and the counters.
-// For refused packets, no memory may change.
+// For refused packets, no memory may change. Also whole groups of up to 64 ranks, whose packets the
+// test carries.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -11,6 +12,7 @@
 #include "base/clock.hpp"
 #include "base/prng.hpp"
 #include "harness/scale.hpp"
+#include "nic/harness/gather_rows.hpp"
 #include "nic/harness/trial_device.hpp"
 
 namespace unisono::nic::test::allgather_program_test {
@@ -62,14 +64,6 @@ class AllgatherProgram : public TrialDevice {
   static unisono_nic_block& block(const unisono_nic_row& row, std::uint64_t sequence, int origin) {
     return device->memory(row.index)
         .blocks[sequence % row.depth * row.ranks + static_cast<std::uint32_t>(origin)];
-  }
-  static std::string memory_of(const unisono_nic_row& row) {
-    const GroupMemory memory = device->memory(row.index);
-    std::string bytes(reinterpret_cast<const char*>(memory.slots),
-                      sizeof(unisono_nic_slot) * row.depth);
-    bytes.append(reinterpret_cast<const char*>(memory.blocks),
-                 sizeof(unisono_nic_block) * row.depth * row.ranks);
-    return bytes;
   }
   // The own block, without a doorbell packet and without completing anything.
   static void post(const unisono_nic_row& row, std::uint64_t sequence, const Words& words) {
@@ -457,11 +451,11 @@ TEST_F(AllgatherProgram, ATreeTakesNoBlocks) {
   for (const std::uint8_t kind : {UNISONO_NIC_BLOCK, UNISONO_NIC_ASK_BLOCK}) {
     unisono_packet packet = packet_of(kind, row.id, 3, 0);
     packet.target = kind == UNISONO_NIC_BLOCK ? UNISONO_PACKET_GROUP : row.rank;
-    const std::string memory = TrialDevice::memory_of(row);
+    const std::string memory = memory_of(row);
     counted();
     EXPECT_EQ(run(Entry::receive, frame(row, 3, 1, packet, {1})).verdict, kDrop);
     EXPECT_EQ(counted(), (Counts{{"bad_sender", 1}}));
-    EXPECT_EQ(TrialDevice::memory_of(row), memory);
+    EXPECT_EQ(memory_of(row), memory);
     EXPECT_EQ(run(Entry::spread, frame(row, 3, 1, packet, {1})).verdict, kTcNext);
   }
 }
@@ -488,6 +482,146 @@ TEST_F(AllgatherProgram, SpoiltPacketsByTheThousand) {
     ASSERT_TRUE(verdict == kPass || verdict == kDrop) << "seed " << kSeed << ", packet " << i;
   }
   EXPECT_EQ(memory_of(row), memory);
+}
+
+// All ranks of a group, each with a row of its own in one program. The test carries each packet to
+// its rank by giving it the id of that row, in any order. A block may go to several ranks. All its
+// packets but the last are clones, which a trial run does not show: those ranks ask for it.
+class WholeForwardingGroup : public AllgatherProgram {
+ protected:
+  void begin(int ranks) {
+    for (const std::uint32_t index : indices) EXPECT_TRUE(device->remove_group(index).ok());
+    indices.clear();
+    group.clear();
+    for (int rank = 0; rank < ranks; ++rank) group.push_back(add(forwarding_row(ranks, rank)));
+  }
+
+  void run_operation(std::uint64_t sequence, std::size_t words) {
+    for (const unisono_nic_row& row : group) {
+      post(row, sequence, words_of(static_cast<int>(row.rank), sequence, words));
+    }
+    for (const unisono_nic_row& row : group) {
+      const TrialRun seen =
+          run(Entry::leave, from_process(row, UNISONO_NIC_DOORBELL, sequence, words));
+      EXPECT_EQ(seen.verdict, kTcNext);
+      send(row, static_cast<int>(row.rank), sequence, words, seen.frame);
+    }
+    while (!sent.empty()) {
+      std::swap(sent[random.below(sent.size())], sent.back());
+      const Sent next = std::move(sent.back());
+      sent.pop_back();
+      deliver(next, sequence, words);
+    }
+  }
+
+  void expect_all(std::uint64_t sequence, std::size_t words) const {
+    for (const unisono_nic_row& row : group) {
+      EXPECT_EQ(slot(row, sequence).done, sequence) << row.rank << " of " << row.ranks;
+      for (int origin = 0; origin < static_cast<int>(row.ranks); ++origin) {
+        const unisono_nic_block& found = block(row, sequence, origin);
+        EXPECT_EQ(Words(found.data, found.data + found.words), words_of(origin, sequence, words))
+            << "block " << origin << " at rank " << row.rank << " of " << row.ranks;
+      }
+    }
+  }
+
+  void run_and_expect(std::uint64_t sequence, std::size_t words) {
+    counted();
+    run_operation(sequence, words);
+    expect_counts();
+    expect_all(sequence, words);
+  }
+
+  std::vector<unisono_nic_row> group;
+
+ private:
+  // Every rank gets every other block once, in packets that origins and other ranks send.
+  void expect_counts() {
+    std::uint64_t steps = 0;
+    while (std::uint64_t{1} << steps < group.size()) ++steps;
+    const std::uint64_t own = group.size() * steps;
+    const std::uint64_t all = group.size() * (group.size() - 1);
+    Counts moved = counted();
+    EXPECT_EQ(moved["block_taken"], all) << group.size() << " ranks";
+    EXPECT_EQ(moved["block_sent"], own) << group.size() << " ranks";
+    EXPECT_EQ(moved["block_passed"], all - own) << group.size() << " ranks";
+    EXPECT_EQ(moved["stale"], 0U) << group.size() << " ranks";
+  }
+
+  struct Sent {
+    int to = 0, origin = 0;
+    Frame frame;
+  };
+
+  static Words words_of(int rank, std::uint64_t sequence, std::size_t count) {
+    Words words;
+    for (std::size_t i = 0; i < count; ++i) {
+      words.push_back((1000 * sequence + static_cast<std::uint64_t>(rank)) * 1000 + i);
+    }
+    return words;
+  }
+
+  void deliver(const Sent& next, std::uint64_t sequence, std::size_t words) {
+    const unisono_nic_row& row = group[static_cast<std::size_t>(next.to)];
+    unisono_packet packet = packet_in(next.frame);
+    packet.communicator = row.id.communicator;
+    const Frame arriving = make_frame(host_address(static_cast<int>(packet.sender)), row.own,
+                                      packet, payload_in(next.frame), row.key);
+    TrialRun seen = run(Entry::receive, arriving);
+    const int targets = row.route[next.origin].targets;
+    if (targets == 0) {
+      EXPECT_EQ(seen.verdict, kDrop);
+    } else if (targets == 1) {
+      EXPECT_EQ(seen.verdict, kSend);
+    } else {
+      EXPECT_EQ(seen.verdict, kPass);
+      seen = run(Entry::spread, seen.frame);
+      EXPECT_EQ(seen.verdict, kTcRedirect);
+    }
+    send(row, next.origin, sequence, words, seen.frame);
+  }
+
+  // The packets to the targets of the block's route. `frame`: the last of them.
+  void send(const unisono_nic_row& row, int origin, std::uint64_t sequence, std::size_t words,
+            const Frame& frame) {
+    const unisono_nic_route& route = row.route[origin];
+    const int own = static_cast<int>(row.rank);
+    for (int i = 0; i < route.targets; ++i) {
+      const int to = row.target[route.first + i];
+      if (i + 1 == route.targets) {
+        sent.push_back({to, origin, frame});
+        continue;
+      }
+      const TrialRun seen =
+          run(Entry::receive,
+              AllgatherProgram::frame(row, to, own, question(row, to, own, origin, sequence),
+                                      Words(words)));
+      EXPECT_EQ(seen.verdict, kSend);
+      sent.push_back({to, origin, seen.frame});
+    }
+  }
+
+  base::Prng random{37};
+  std::vector<Sent> sent;  // and not carried yet
+};
+
+TEST_F(WholeForwardingGroup, OfUpToSixtyFourRanks) {
+  for (const int ranks : {2, 3, 7, 17, 33, UNISONO_NIC_RANKS_MAX}) {
+    begin(ranks);
+    std::uint64_t sequence = 0;
+    for (const std::size_t words : {0, 1, UNISONO_NIC_WORDS_MAX}) {
+      run_and_expect(sequence++, words);
+    }
+  }
+}
+
+// The kernel waits tens of milliseconds for each rank's group, so that all numbers take a minute.
+TEST_F(WholeForwardingGroup, DISABLED_OfAllNumbersOfRanks) {
+  for (int ranks = 2; ranks <= UNISONO_NIC_RANKS_MAX; ++ranks) {
+    begin(ranks);
+    run_and_expect(0, 1);
+    if (HasFailure()) return;
+  }
 }
 
 }  // namespace

@@ -9,32 +9,15 @@
 #include <functional>
 #include <map>
 
-#include "algorithm/algorithm.hpp"
 #include "base/prng.hpp"
 #include "harness/scale.hpp"
+#include "nic/harness/gather_rows.hpp"
 #include "nic/harness/trial_device.hpp"
-#include "nic/lowering/row.hpp"
 
 namespace unisono::nic::test::doubling_program_test {
 namespace {
 
 constexpr std::uint32_t kTcRedirect = 7;
-
-unisono_nic_row bruck_row(int ranks, int rank) {
-  schedule::Shape shape;
-  shape.collective = schedule::Collective::allgather;
-  shape.ranks = ranks;
-  shape.count = 1;
-  const auto* bruck = algorithm::find(shape.collective, "bruck");
-  std::vector<unisono_nic_address> addresses;
-  for (int each = 0; each < ranks; ++each) addresses.push_back(host_address(each));
-  GroupAddresses group;
-  group.id = {79, 0};
-  group.key = {0x0123456789ABCDEF, 0xFEDCBA9876543210};
-  group.ranks = addresses;
-  group.depth = 1;
-  return *make_row(*lower_doubling(*algorithm::build(*bruck, shape, {}, rank)), group);
-}
 
 // Rank 1 of eight. It sends its own block to rank 0, those of 1 and 2 to rank 7, and those of 1 to
 // 4 to rank 5. It receives that of 2, those of 3 and 4, and those of 5 to 0, each from the first of
@@ -68,14 +51,6 @@ class DoublingProgram : public TrialDevice {
   static unisono_nic_block& block(const unisono_nic_row& row, std::uint64_t sequence, int origin) {
     return device->memory(row.index)
         .blocks[sequence % row.depth * row.ranks + static_cast<std::uint32_t>(origin)];
-  }
-  static std::string memory_of(const unisono_nic_row& row) {
-    const GroupMemory memory = device->memory(row.index);
-    std::string bytes(reinterpret_cast<const char*>(memory.slots),
-                      sizeof(unisono_nic_slot) * row.depth);
-    bytes.append(reinterpret_cast<const char*>(memory.blocks),
-                 sizeof(unisono_nic_block) * row.depth * row.ranks);
-    return bytes;
   }
   // As AllgatherPort::post() does, without the doorbell packet.
   static void post(const unisono_nic_row& row, std::uint64_t sequence, const Words& words) {
@@ -156,7 +131,7 @@ class DoublingProgram : public TrialDevice {
 };
 
 TEST_F(DoublingProgram, TheOwnBlockGoesAtOnceAndOnce) {
-  const unisono_nic_row row = add(bruck_row(8, 1));
+  const unisono_nic_row row = add(doubling_row(8, 1));
   EXPECT_EQ(ring(row, 0).verdict, kTcDrop);
   EXPECT_EQ(counted(), (Counts{{"stray_doorbell", 1}})) << "nothing was given";
   post(row, 0, {value_of(1, 0)});
@@ -171,7 +146,7 @@ TEST_F(DoublingProgram, TheOwnBlockGoesAtOnceAndOnce) {
 }
 
 TEST_F(DoublingProgram, AMessageGoesWhenItsLastBlockComes) {
-  const unisono_nic_row row = add(bruck_row(8, 1));
+  const unisono_nic_row row = add(doubling_row(8, 1));
   for (std::uint64_t sequence = 0; sequence < 5; ++sequence) {
     post(row, sequence, {value_of(1, sequence)});
     ring(row, sequence);
@@ -196,7 +171,7 @@ TEST_F(DoublingProgram, AMessageGoesWhenItsLastBlockComes) {
 }
 
 TEST_F(DoublingProgram, WhatCameBeforeTheProcessGoesWithIt) {
-  const unisono_nic_row row = add(bruck_row(8, 1));
+  const unisono_nic_row row = add(doubling_row(8, 1));
   for (const int slot_number : {0, 2, 1}) {
     EXPECT_EQ(run(Entry::receive, arriving(row, slot_number, 0)).verdict, kDrop);
   }
@@ -211,7 +186,7 @@ TEST_F(DoublingProgram, WhatCameBeforeTheProcessGoesWithIt) {
 }
 
 TEST_F(DoublingProgram, SeveralMessagesAtOnceAreSpread) {
-  const unisono_nic_row row = add(bruck_row(8, 1));
+  const unisono_nic_row row = add(doubling_row(8, 1));
   post(row, 0, {value_of(1, 0)});
   ring(row, 0);
   EXPECT_EQ(run(Entry::receive, arriving(row, 1, 0)).verdict, kDrop);
@@ -231,7 +206,7 @@ TEST_F(DoublingProgram, SeveralMessagesAtOnceAreSpread) {
 }
 
 TEST_F(DoublingProgram, DoublesAndLateOnesChangeNothing) {
-  const unisono_nic_row row = add(bruck_row(8, 1));
+  const unisono_nic_row row = add(doubling_row(8, 1));
   run(Entry::receive, arriving(row, 0, 0));
   run(Entry::receive, arriving(row, 2, 1));
   const std::string memory = memory_of(row);
@@ -245,7 +220,7 @@ TEST_F(DoublingProgram, DoublesAndLateOnesChangeNothing) {
 }
 
 TEST_F(DoublingProgram, KeptBlocksAnswer) {
-  const unisono_nic_row row = add(bruck_row(8, 1));
+  const unisono_nic_row row = add(doubling_row(8, 1));
   post(row, 0, {value_of(1, 0)});
   ring(row, 0);
   run(Entry::receive, arriving(row, 0, 0));
@@ -273,7 +248,7 @@ TEST_F(DoublingProgram, KeptBlocksAnswer) {
 }
 
 TEST_F(DoublingProgram, AQuestionGoesOnToWhereTheBlocksComeFrom) {
-  const unisono_nic_row row = add(bruck_row(8, 1));
+  const unisono_nic_row row = add(doubling_row(8, 1));
   post(row, 0, {value_of(1, 0)});
   ring(row, 0);
   const std::string memory = memory_of(row);
@@ -292,7 +267,7 @@ TEST_F(DoublingProgram, AQuestionGoesOnToWhereTheBlocksComeFrom) {
 }
 
 TEST_F(DoublingProgram, AQuestionDoesNotGoInCircles) {
-  const unisono_nic_row row = add(bruck_row(8, 1));
+  const unisono_nic_row row = add(doubling_row(8, 1));
   post(row, 0, {value_of(1, 0)});
   ring(row, 0);
   counted();
@@ -303,7 +278,7 @@ TEST_F(DoublingProgram, AQuestionDoesNotGoInCircles) {
 }
 
 TEST_F(DoublingProgram, WhoIsLateIsNotAskedFurther) {
-  const unisono_nic_row row = add(bruck_row(8, 1));
+  const unisono_nic_row row = add(doubling_row(8, 1));
   for (int number = 0; number < 3; ++number) {
     EXPECT_EQ(run(Entry::receive, question_to(row, number, 0)).verdict, kDrop);
     EXPECT_EQ(counted(), (Counts{{"not_yet", 1}}));
@@ -312,7 +287,7 @@ TEST_F(DoublingProgram, WhoIsLateIsNotAskedFurther) {
 
 // A forged address gains nothing, and frames need not grow: lengths and marks have room always.
 TEST_F(DoublingProgram, NoAnswerIsLongerThanItsQuestion) {
-  const unisono_nic_row row = add(bruck_row(8, 1));
+  const unisono_nic_row row = add(doubling_row(8, 1));
   post(row, 0, {value_of(1, 0)});
   ring(row, 0);
   counted();
@@ -328,7 +303,7 @@ TEST_F(DoublingProgram, NoAnswerIsLongerThanItsQuestion) {
 }
 
 TEST_F(DoublingProgram, TheOwnQuestionAsksForAllThatLacks) {
-  const unisono_nic_row row = add(bruck_row(8, 1));
+  const unisono_nic_row row = add(doubling_row(8, 1));
   EXPECT_EQ(ring(row, 0, UNISONO_NIC_ASK).verdict, kTcDrop);
   EXPECT_EQ(counted(), (Counts{{"stray_doorbell", 1}})) << "it has not given itself";
   post(row, 0, {value_of(1, 0)});
@@ -353,7 +328,7 @@ TEST_F(DoublingProgram, TheOwnQuestionAsksForAllThatLacks) {
 
 // A block longer than the own one is cut to its length; but all ranks see the difference.
 TEST_F(DoublingProgram, BlocksOfOtherLengthsAreNamed) {
-  const unisono_nic_row row = add(bruck_row(8, 1));
+  const unisono_nic_row row = add(doubling_row(8, 1));
   post(row, 0, {value_of(1, 0)});
   ring(row, 0);
   const std::uint64_t longer = std::uint64_t{0xCD} << 32 | 3;
@@ -446,7 +421,7 @@ std::vector<Refusal> refusals() {
 TEST_F(DoublingProgram, RefusesWithAReason) {
   for (const Refusal& refusal : refusals()) {
     SCOPED_TRACE(refusal.what);
-    const unisono_nic_row row = add(bruck_row(8, 1));
+    const unisono_nic_row row = add(doubling_row(8, 1));
     post(row, 0, {5});
     unisono_packet packet = about(row, UNISONO_NIC_BLOCKS, 2, 1, 0, kTaken[0], 0);
     refusal.change(packet);
@@ -463,7 +438,7 @@ TEST_F(DoublingProgram, RefusesWithAReason) {
 }
 
 TEST_F(DoublingProgram, AMessageIsWholeBlocks) {
-  const unisono_nic_row row = add(bruck_row(8, 1));
+  const unisono_nic_row row = add(doubling_row(8, 1));
   const unisono_packet packet = about(row, UNISONO_NIC_BLOCKS, 3, 1, 1, kTaken[1], 0);
   for (const std::size_t words : {0, 1, 3, 5}) {
     const std::string memory = memory_of(row);
@@ -477,7 +452,7 @@ TEST_F(DoublingProgram, AMessageIsWholeBlocks) {
 
 TEST_F(DoublingProgram, OtherGroupsTakeNoMessages) {
   for (const bool tree : {true, false}) {
-    unisono_nic_row other = tree ? inner_row() : bruck_row(8, 1);
+    unisono_nic_row other = tree ? inner_row() : doubling_row(8, 1);
     other.gives = other.takes = 0;
     const unisono_nic_row row = add(other);
     for (const std::uint8_t kind : {UNISONO_NIC_BLOCKS, UNISONO_NIC_ASK_BLOCKS}) {
@@ -495,7 +470,7 @@ TEST_F(DoublingProgram, OtherGroupsTakeNoMessages) {
 TEST_F(DoublingProgram, SpoiltPacketsByTheThousand) {
   constexpr std::uint64_t kSeed = 29;
   base::Prng random(kSeed);
-  const unisono_nic_row row = add(bruck_row(8, 1));
+  const unisono_nic_row row = add(doubling_row(8, 1));
   post(row, 0, {value_of(1, 0)});
   ring(row, 0);
   const Frame goods[] = {arriving(row, 1, 0), question_to(row, 0, 0)};
@@ -522,7 +497,7 @@ class WholeGroup : public DoublingProgram {
  protected:
   void begin(int ranks) {
     group.clear();
-    for (int rank = 0; rank < ranks; ++rank) group.push_back(add(bruck_row(ranks, rank)));
+    for (int rank = 0; rank < ranks; ++rank) group.push_back(add(doubling_row(ranks, rank)));
   }
   void run_operation(std::uint64_t sequence, std::size_t words) {
     held.assign(group.size(), 0);
