@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -508,12 +509,46 @@ TEST(PriceOfFatTree, DirectStrategiesAreTheirEquations) {
       near(of_allgather("prefix-send", ranks, m, staged), fat_tree::prefix_send(p, ranks, m),
            "(8)");
     }
-    for (const int ranks : {8, 16, 64, 144, 192}) {
-      near(of_allgather("kprefix", ranks, m, staged, {{8, 1}}), fat_tree::kprefix(p, ranks, 8, m),
-           "(9)");
-      near(of_allgather("kshift", ranks, m, staged, {{8, 1}}), fat_tree::kshift(p, ranks, 8, m),
-           "(10)");
+  }
+}
+
+// A round stages its block if it sends it to several ranks. The last one reaches k - 1 ranks.
+double unstaged_rounds(const fat_tree::Parameters& p, int ranks, int k, std::int64_t m) {
+  const int alone = k == 1 ? ranks - 1 : k == 2 ? 1 : 0;
+  const int rounds = k == 1 ? ranks : alone;  // k = 1: in the last round nothing is sent
+  return static_cast<double>(m) * (alone * (p.beta - p.beta_em) - rounds * p.delta);
+}
+
+// Equations 9 and 10 for every k of the paper. They stage a block in each of P/k rounds.
+TEST(PriceOfFatTree, RoundsOfKAreTheirEquations) {
+  const Machine staged = lemieux(true);
+  const auto p = fat_tree::parameters_of(staged.paths[1]);
+  for (const int k : {1, 2, 3, 4, 8}) {
+    for (const int factor : {1, 2, 8, 18, 24}) {
+      const int ranks = factor * k;
+      if (ranks < 2) continue;
+      for (const std::int64_t m : {1, 1000, 256 * 1024}) {
+        SCOPED_TRACE("k " + std::to_string(k) + ", " + std::to_string(ranks) + " ranks, " +
+                     std::to_string(m) + " bytes");
+        const double unstaged = unstaged_rounds(p, ranks, k, m);
+        const double shift = fat_tree::kshift(p, ranks, k, m) + unstaged;
+        EXPECT_NEAR(of_allgather("kshift", ranks, m, staged, {{k, 1}}), shift, 1e-9 * shift);
+        if (k == 3) continue;  // no power of two
+        const double prefix = fat_tree::kprefix(p, ranks, k, m) + unstaged;
+        EXPECT_NEAR(of_allgather("kprefix", ranks, m, staged, {{k, 1}}), prefix, 1e-9 * prefix);
+      }
     }
+  }
+}
+
+// ... so that k = 1 is the ring.
+TEST(PriceOfFatTree, RoundsOfOneAreTheRing) {
+  const Machine staged = lemieux(true);
+  const auto p = fat_tree::parameters_of(staged.paths[1]);
+  for (const int ranks : {2, 3, 16, 100}) {
+    const double ring = fat_tree::ring(p, ranks, 1000);
+    EXPECT_NEAR(of_allgather("kshift", ranks, 1000, staged, {{1, 1}}), ring, 1e-9 * ring);
+    EXPECT_NEAR(of_allgather("kprefix", ranks, 1000, staged, {{1, 1}}), ring, 1e-9 * ring);
   }
 }
 
@@ -529,8 +564,12 @@ TEST(PriceOfFatTree, CombiningStrategiesAreNearTheirEquations) {
                   1.5 / std::sqrt(ranks) * equation);
     }
     for (const int ranks : {64, 256}) {
-      const double equation = fat_tree::hybrid(p, ranks, 3, m) + 4 * p.alpha;
-      EXPECT_NEAR(of_allgather("hypercube", ranks, m, staged, {{3}}), equation, 0.1 * equation);
+      for (const int zeta : {2, 3, 4}) {
+        const double added = (1 << zeta) - 1 - zeta;
+        const double equation = fat_tree::hybrid(p, ranks, zeta, m) + added * p.alpha;
+        EXPECT_NEAR(of_allgather("hypercube", ranks, m, staged, {{zeta}}), equation, 0.1 * equation)
+            << ranks << " ranks, " << m << " bytes, zeta " << zeta;
+      }
     }
     for (const int ranks : {65, 100, 144, 200}) {
       const double equation = fat_tree::hypercube_with_holes(p, ranks, m);

@@ -12,8 +12,10 @@
 
 #include "model/default_machine.hpp"
 #include "schedule/cost.hpp"
+#include "select/few_ranks.hpp"
 #include "select/override.hpp"
 #include "select/select.hpp"
+#include "unit/model/shipped.hpp"
 #include "unit/select/shapes.hpp"
 
 namespace unisono::select::candidates_test {
@@ -178,6 +180,46 @@ TEST(CheapestCandidate, OfFewRanksIsTheFirstOfAll) {
       }
     }
   }
+}
+
+// The zeta of the paper's hybrid. No other one has a lower price by the schedules of all ranks.
+TEST(CheapestCandidate, OfTheHypercubeHasTheBestZeta) {
+  const algorithm::Algorithm& row = *algorithm::find(Collective::allgather, "hypercube");
+  std::set<int> best_ones;
+  for (const char* name : {"lemieux", "infiniband-16"}) {
+    const model::Machine machine = model::shipped(name);
+    for (const int ranks : {4, 8, 13, 16, 32, 64}) {
+      for (const std::int64_t bytes : {8, 1000, 16 << 10, 256 << 10}) {
+        SCOPED_TRACE(testing::Message() << name << ", " << ranks << " ranks, " << bytes);
+        Shape shape = shape_of(Collective::allgather, ranks, bytes);
+        shape.hosts = topology::HostMap::apart(ranks);
+        const Pricing pricing{.machine = &machine, .work = {.type = arith::Type::byte}};
+        std::vector<double> prices;
+        for (int zeta = 0; zeta <= row.parameters[0].high; ++zeta) {
+          std::vector<schedule::Schedule> set;
+          for (int r = 0; r < ranks; ++r) {
+            set.push_back(*algorithm::build(row, shape, {{zeta}}, r));
+          }
+          prices.push_back(model::price(set, machine, pricing.work).ns);
+        }
+        const auto all = price_candidates(shape, pricing);
+        ASSERT_TRUE(all.ok());
+        const auto first = std::ranges::find(*all, &row, &Priced::row);
+        ASSERT_NE(first, all->end());
+        const int chosen = first->parameters.values[0];
+        EXPECT_NEAR(first->price.ns, *std::ranges::min_element(prices), 1e-9 * first->price.ns);
+        EXPECT_NEAR(prices[static_cast<std::size_t>(chosen)], first->price.ns,
+                    1e-9 * first->price.ns);
+        best_ones.insert(chosen);
+        const auto rows = cheapest_of_rows(shape, pricing, {});
+        const auto of_row = std::ranges::find(rows, &row, &Priced::row);
+        if (of_row != rows.end() && !of_row->is_estimate && ranks <= kRanksOfParameters) {
+          EXPECT_EQ(of_row->parameters, first->parameters);
+        }
+      }
+    }
+  }
+  EXPECT_GT(best_ones.size(), 2U) << "or the model has nothing to choose";
 }
 
 // The bound holds whichever rank gives it, and also on several hosts.
