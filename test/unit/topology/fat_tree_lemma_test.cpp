@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/prng.hpp"
+#include "harness/scale.hpp"
 #include "topology/fat_tree/link_loads.hpp"
 
 namespace unisono::topology::fat_tree::fat_tree_lemma_test {
@@ -93,6 +94,94 @@ TEST_P(Lemma, PermutationsThatMapTheTreeToItselfAreFree) {
   base::Prng random(1);
   for (int i = 0; i < 200; ++i) EXPECT_TRUE(is_free(tree_, random_tree_map(tree_, random)));
 }
+
+// All orders of the children of a switch.
+std::vector<std::vector<int>> all_orders(int arity) {
+  std::vector<int> order(static_cast<std::size_t>(arity));
+  std::iota(order.begin(), order.end(), 0);
+  std::vector<std::vector<int>> orders;
+  do {
+    orders.push_back(order);
+  } while (std::ranges::next_permutation(order).found);
+  return orders;
+}
+
+// Every permutation that maps the tree to itself: every order of the children of every switch.
+class EveryTreeMap {
+ public:
+  explicit EveryTreeMap(const Tree& tree) : tree_(tree), orders_(all_orders(tree.arity())) {
+    std::size_t switches = 0;
+    for (int level = 0; level < tree.levels(); ++level) {
+      switches += static_cast<std::size_t>(tree.power(level));
+    }
+    order_of_.resize(switches);
+  }
+
+  const Map& map() {
+    map_.assign(1, 0);
+    std::size_t at = 0;
+    while (static_cast<int>(map_.size()) < tree_.nodes()) {
+      finer_.clear();
+      for (const int target : map_) {
+        for (const int child : orders_[order_of_[at]]) {
+          finer_.push_back(target * tree_.arity() + child);
+        }
+        ++at;
+      }
+      std::swap(map_, finer_);
+    }
+    return map_;
+  }
+  // False after the last one.
+  bool next() {
+    for (std::size_t& order : order_of_) {
+      if (++order < orders_.size()) return true;
+      order = 0;
+    }
+    return false;
+  }
+
+ private:
+  Tree tree_;
+  std::vector<std::vector<int>> orders_;
+  std::vector<std::size_t> order_of_;  // by switch, from the root on
+  Map map_, finer_;
+};
+
+constexpr std::int64_t kUnderSanitizers = 100'000;
+
+void expect_tree_maps_are_free(int arity, int levels, std::int64_t expected) {
+  const Tree tree = *Tree::make(arity, levels);
+  EveryTreeMap each(tree);
+  std::vector<Flow> flows(static_cast<std::size_t>(tree.nodes()));
+  std::int64_t maps = 0;
+  do {
+    const Map& map = each.map();
+    for (std::size_t i = 0; i < flows.size(); ++i) flows[i] = {static_cast<int>(i), map[i]};
+    ASSERT_FALSE(find_congestion(tree, flows)) << testing::PrintToString(map);
+    ++maps;
+  } while (each.next() && (!harness::kSanitized || maps < kUnderSanitizers));
+  EXPECT_EQ(maps, harness::kSanitized ? std::min(expected, kUnderSanitizers) : expected);
+}
+
+TEST(EveryTreeMap, OfSmallTreesIsFree) {
+  expect_tree_maps_are_free(2, 2, 8);
+  expect_tree_maps_are_free(2, 3, 128);
+  expect_tree_maps_are_free(3, 2, 1296);
+}
+
+TEST(EveryTreeMap, IsAnotherOne) {
+  std::set<Map> maps;
+  EveryTreeMap each(*Tree::make(3, 2));
+  do {
+    Map sorted = each.map();
+    EXPECT_TRUE(maps.insert(sorted).second);
+    std::ranges::sort(sorted);
+    EXPECT_EQ(sorted, shift(9, 0));
+  } while (each.next());
+}
+
+TEST(EveryTreeMap, OfSixteenNodesIsFree) { expect_tree_maps_are_free(4, 2, 7'962'624); }
 
 TEST_P(Lemma, HypercubeExchangeIsFree) {
   for (int bit = 1; bit < nodes_; bit *= 2) {
