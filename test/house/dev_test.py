@@ -249,6 +249,27 @@ class Dev(unittest.TestCase):
                       "tests with the MPIs that are not installed are skipped", run.stdout)
         self.assertIn("tests in the virtual machine are skipped: see above", run.stdout)
 
+    def test_what_can_run_has_to(self):
+        """A skip of it fails: of the NIC path, and of the short part in the virtual machine."""
+        nic, vm = "(^|_)nic(_|$)", "^vm_short$"
+        for has_nic, has_vm, names in ((True, True, f"--must-run {nic}|{vm} "),
+                                       (True, False, f"--must-run {nic} "),
+                                       (False, True, f"--must-run {vm} "), (False, False, "")):
+            with self.subTest(nic=has_nic, vm=has_vm):
+                self.setUp()
+                self.stand_ins_of_a_test("", "")
+                self.stand_in("chrt", "exit 0")  # an idle build waits for all of a busy machine
+                for name, has in (("nic_possible.py", has_nic), ("vm/vm.sh", has_vm)):
+                    (self.top / "scripts" / name).write_text(f"#!/bin/sh\nexit {0 if has else 1}\n")
+                (self.top / "scripts" / "test_summary.py").write_text(
+                    f'#!/bin/sh\necho "test_summary.py $*" >>"{self.top}/calls"\n')
+                run = self.dev("test")
+                self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
+                [summary] = self.calls("test_summary.py")
+                self.assertIn(f"test_summary.py {names}release=", summary)
+                self.assertEqual("verbs in the virtual machine may be skipped" in run.stdout,
+                                 not has_vm)
+
     def test_the_end_tells_the_time_and_failure(self):
         self.stand_in("chrt", "exit 0")
         self.stand_ins_of_a_test("", 'i=0; while [ $i -lt 400000 ]; do i=$((i + 1)); done')
