@@ -27,10 +27,7 @@ void Engine::after_sleep(Operation& operation, bool was_woken) {
   static_cast<void>(was_woken);
 }
 
-int HostEngine::awaited(const Operation& operation) const {
-  const HostOperation& host = operation.host;
-  return host.entered() ? host.awaited() : host.size_queue().laggard(host.sequence());
-}
+int HostEngine::awaited(const Operation& operation) const { return operation.host.awaited(); }
 
 bool HostEngine::completed_by(const Operation& operation, int rank) const {
   return operation.host.size_queue().completed_by(rank, operation.host.sequence());
@@ -40,7 +37,7 @@ Stall HostEngine::describe_stall(const Operation& operation) const {
   const HostOperation& host = operation.host;
   const SizeQueue& size_queue = host.size_queue();
   Stall stall;
-  if (!host.entered()) stall.late = size_queue.laggard(host.sequence());
+  if (!host.entered()) stall.late = host.awaited();
   for (int r = 0; r < size_queue.geometry().ranks; ++r) {
     const auto record = read_record(size_queue.record(host.sequence(), r));
     if (!record || record->sequence < host.sequence()) stall.not_called.push_back(r);

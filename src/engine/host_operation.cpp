@@ -79,22 +79,32 @@ void wake_for_credit(const Machine& machine) {
   for (int r = 0; r < machine.ranks; ++r) machine.doorbells->wake(machine.job_ranks[r]);
 }
 
-void tell_credit(const Machine& machine, SizeQueue& size_queue) {
-  while (const auto update = size_queue.take_update(false)) {
-    for (const int rank : update->ranks) {
-      machine.router.put({.target = machine.job_ranks[rank],
-                          .flag = update->word,
-                          .flag_value = update->done,
-                          .forward = true});
-    }
+void tell_progress(const Machine& machine, SizeQueue& size_queue,
+                   std::span<const std::int32_t> ranks) {
+  for (const std::int32_t rank : ranks) {
+    machine.router.put({.target = machine.job_ranks[rank],
+                        .flag = size_queue.done_word(),
+                        .flag_value = size_queue.done(),
+                        .forward = true});
+    size_queue.told().note_told(rank, size_queue.done());
   }
 }
 
 template <bool helps>
 Outcome HostOperation::step(const Machine& machine) {
   for (;;) {
+    if (!senders_know_) {
+      // This rank may have to complete earlier operations before they may enter this one.
+      const std::vector<std::int32_t>& senders = program().remote_senders;
+      ToldProgress& told = size_queue_->told();
+      tell_progress(machine, *size_queue_,
+                    told.take_needed(size_queue_->done(), sequence_, senders));
+      senders_know_ = told.know_enough(sequence_, senders);
+    }
     if (!entered_) {
-      if (!size_queue_->may_enter(sequence_, plan_->ahead)) return Outcome::blocked;
+      if (!size_queue_->may_enter(sequence_, plan_->ahead, program().remote_receivers)) {
+        return Outcome::blocked;
+      }
       entered_ = true;
       enter();
     }
@@ -124,6 +134,7 @@ void HostOperation::begin_segment() {
   ++sequence_;
   input_ += plan_->input_stride;
   output_ += plan_->output_stride;
+  senders_know_ = program().remote_senders.empty();
   entered_ = false;
 }
 
@@ -140,6 +151,7 @@ const Step* HostOperation::awaited_step() const {
 }
 
 int HostOperation::awaited() const {
+  if (!entered_) return size_queue_->laggard(sequence_, program().remote_receivers);
   const Step* const step = awaited_step();
   return step == nullptr ? -1 : step->peer;
 }

@@ -37,7 +37,7 @@ class HostOperation {
   Outcome step(const Machine& machine);
   // step<false>() in place, for an operation that has just been started: most end at once.
   [[gnu::always_inline]] Outcome first_step(const Machine& machine) {
-    if (entered_) [[likely]] {
+    if (entered_ && senders_know_) [[likely]] {
       const Outcome outcome = run_own(machine);
       if (outcome != Outcome::finished) {
         size_queue_->note_wait();
@@ -56,7 +56,8 @@ class HostOperation {
   std::uint64_t sequence() const { return sequence_; }
   bool entered() const { return entered_; }
   const SizeQueue& size_queue() const { return *size_queue_; }
-  // The rank whose message it waits for; -1 if it waits for credit.
+  // The rank whose message it waits for. While it may not be entered, the rank of another host
+  // that keeps it from that; -1: none.
   int awaited() const;
   // Whether that message comes by multicast from another host.
   bool awaits_multicast() const;
@@ -104,6 +105,7 @@ class HostOperation {
   std::int64_t helped_steps_ = 0;
   Position at_;  // not while published
   bool entered_ = false;
+  bool senders_know_ = true;  // of other hosts, that they may write to this rank
   bool published_ = false;
   bool moved_ = false;  // since feed() was called
   Frame frame_;
@@ -129,8 +131,9 @@ inline void write_record(CallRecord& record, const plan::Plan& plan, std::uint64
 
 // After a completion: wakes ranks that wait for credit.
 void wake_for_credit(const Machine& machine);
-// The members on other hosts are informed now and then.
-void tell_credit(const Machine& machine, SizeQueue& size_queue);
+// Informs these members on other hosts of this rank's progress.
+void tell_progress(const Machine& machine, SizeQueue& size_queue,
+                   std::span<const std::int32_t> ranks);
 
 [[gnu::always_inline]] inline void HostOperation::start(const plan::Plan& plan,
                                                         SizeQueue& size_queue,
@@ -147,7 +150,8 @@ void tell_credit(const Machine& machine, SizeQueue& size_queue);
   part_ = 0;
   take_program();
   helped_steps_ = 0;
-  entered_ = size_queue.may_enter(sequence_, plan.ahead);
+  senders_know_ = program().remote_senders.empty();
+  entered_ = size_queue.may_enter(sequence_, plan.ahead, program().remote_receivers);
   if (entered_) [[likely]]
     enter();
 }
@@ -191,7 +195,8 @@ void tell_credit(const Machine& machine, SizeQueue& size_queue);
   if (machine.doorbells->anyone_asleep()) [[unlikely]]
     wake_for_credit(machine);
   if (machine.router.leads_elsewhere()) [[unlikely]]
-    tell_credit(machine, *size_queue_);
+    tell_progress(machine, *size_queue_,
+                  size_queue_->told().take_due(size_queue_->done(), program().remote_senders));
   if (++segment_ == plan_->segments) [[likely]]
     return true;
   begin_segment();

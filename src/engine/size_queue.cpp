@@ -31,7 +31,8 @@ SizeQueue::SizeQueue(const plan::ReceiveGeometry& geometry, int rank, std::byte*
       first_(first_sequence),
       next_(first_sequence),
       done_(first_sequence - 1),
-      slowest_(first_sequence - 1) {
+      slowest_(first_sequence - 1),
+      slowest_remote_(first_sequence - 1) {
   UNISONO_CHECK(geometry.slot_indexes >= 2 && geometry.slot_indexes <= kMostSlotIndexes &&
                     std::has_single_bit(static_cast<unsigned>(geometry.slot_indexes)),
                 "slot indexes of a size class queue");
@@ -43,43 +44,33 @@ SizeQueue::SizeQueue(const plan::ReceiveGeometry& geometry, int rank, std::byte*
   progress_[rank].done.store(done_, std::memory_order_release);
 }
 
-// If all ranks informed all others at the same operation, it would take many times as long as the
-// rest. So hosts take turns, and each rank begins with another one.
-void SizeQueue::set_remote(std::vector<std::vector<int>> hosts) {
-  remote_hosts_.clear();
-  const auto half = static_cast<std::uint64_t>(geometry_.slot_indexes) / 2;
-  for (std::vector<int>& ranks : hosts) {
-    const std::size_t turn =
-        (remote_hosts_.size() + static_cast<std::size_t>(rank_)) % hosts.size();
-    const std::uint64_t due = done_ + half - turn * half / hosts.size();
-    remote_hosts_.push_back({.ranks = std::move(ranks), .sent = done_, .due = due});
+void SizeQueue::set_remote(const std::vector<std::vector<int>>& hosts) {
+  is_remote_.assign(static_cast<std::size_t>(geometry_.ranks), false);
+  for (const std::vector<int>& there : hosts) {
+    for (const int rank : there) is_remote_[static_cast<std::size_t>(rank)] = true;
   }
-  first_due_ = done_ + 1;
+  told_ = ToldProgress(hosts, geometry_.ranks, rank_, geometry_.slot_indexes, done_);
 }
 
-std::optional<SizeQueue::Update> SizeQueue::take_update(bool at_once) {
-  if (!at_once && !is_reached(first_due_)) [[likely]]
-    return std::nullopt;
-  const auto half = static_cast<std::uint64_t>(geometry_.slot_indexes) / 2;
-  first_due_ = done_ + half;
-  for (RemoteHost& host : remote_hosts_) {
-    if (at_once ? host.sent != done_ : is_reached(host.due)) {
-      host.sent = done_;
-      host.due = done_ + half;
-      first_due_ = done_;  // there may be more
-      return Update{host.ranks, reinterpret_cast<std::uint64_t*>(&progress_[rank_].done), done_};
-    }
-    if (host.due - done_ < first_due_ - done_) first_due_ = host.due;
+// The limit for all members bounds what others have to remember of a rank's calls
+// (comm/operations/remote_calls.hpp).
+bool SizeQueue::have_room(std::uint64_t sequence, std::span<const std::int32_t> receivers) {
+  const std::uint64_t far = kFarTurns * slots();
+  if (sequence - slowest_remote_ > far) {
+    refresh_slowest();
+    if (sequence - slowest_remote_ > far) return false;
   }
-  return std::nullopt;
+  return std::ranges::all_of(
+      receivers, [&](std::int32_t rank) { return completed_by(rank, sequence - slots()); });
 }
 
-int SizeQueue::laggard(std::uint64_t sequence) const {
-  const auto slot_indexes = static_cast<std::uint64_t>(geometry_.slot_indexes);
-  for (const RemoteHost& host : remote_hosts_) {
-    for (const int rank : host.ranks) {
-      if (!completed_by(rank, sequence - slot_indexes)) return rank;
-    }
+int SizeQueue::laggard(std::uint64_t sequence, std::span<const std::int32_t> receivers) const {
+  for (const std::int32_t rank : receivers) {
+    if (!completed_by(rank, sequence - slots())) return rank;
+  }
+  for (std::size_t r = 0; r < is_remote_.size(); ++r) {
+    const int rank = static_cast<int>(r);
+    if (is_remote_[r] && !completed_by(rank, sequence - kFarTurns * slots())) return rank;
   }
   return -1;
 }
@@ -109,12 +100,13 @@ std::uint64_t SizeQueue::done_by(int rank) const {
 }
 
 void SizeQueue::refresh_slowest() {
-  std::uint64_t slowest = done_;
+  slowest_ = slowest_remote_ = done_;
   for (int r = 0; r < geometry_.ranks; ++r) {
     const std::uint64_t done = done_by(r);
-    if (done_ - done < std::uint64_t{1} << 63) slowest = std::min(slowest, done);
+    const bool is_remote = !is_remote_.empty() && is_remote_[static_cast<std::size_t>(r)];
+    std::uint64_t& slowest = is_remote ? slowest_remote_ : slowest_;
+    if (slowest - done < std::uint64_t{1} << 63) slowest = done;
   }
-  slowest_ = slowest;
 }
 
 }  // namespace unisono::engine

@@ -4,10 +4,12 @@
 // rank has a receive buffer: `lines` cache lines, each with 56 bytes of payload and one flag word,
 // then a data area for payloads that are longer. Flag words never hold anything but flags.
 //
-// Reuse: operation n may be entered when every member has completed operation n - slot_indexes.
-// Each rank publishes how far it has come in a line of its own (Progress), so one cached minimum is
-// all that the data path looks at; this one rule makes every slot's reuse safe, whatever the
-// schedules are (docs/decisions/0002).
+// Reuse: operation n may be entered when every member of this host has completed operation
+// n - slot_indexes, and so have all on each other host to which this rank writes in it. Each rank
+// publishes how far it has come in a line of its own (Progress), so on one host one cached minimum
+// is all that the data path looks at. This rule makes every slot's reuse safe, whatever the
+// schedules are (docs/decisions/0002, 0068). No member is further behind than kFarTurns times the
+// slot indexes.
 //
 // The structs are shared between processes: fixed layout, lock-free atomics. The SizeQueue object
 // is a process's view; one thread at a time.
@@ -22,6 +24,7 @@
 #include <span>
 #include <vector>
 
+#include "engine/told_progress.hpp"
 #include "plan/geometry.hpp"
 
 namespace unisono::engine {
@@ -66,8 +69,9 @@ struct alignas(plan::kLineBytes) Task {
 };
 
 // A rank's progress: all operations up to `done` are complete. Written by its rank only. A rank of
-// another host updates it by puts, which only increase it, after each half of a size class's slot
-// indices. They may overtake each other, and go to each rank of the host (docs/decisions/0013).
+// another host updates it by puts, which only increase it and may overtake each other
+// (docs/decisions/0013). It tells the ranks that write to its host after each half of the slot
+// indexes, or when they need it. It tells all others after each half of kFarTurns times as many.
 struct alignas(plan::kLineBytes) Progress {
   std::atomic<std::uint64_t> done{0};  // 0: nothing yet
 };
@@ -87,17 +91,16 @@ class SizeQueue {
   int rank() const { return rank_; }
 
   // The members on other hosts, host by host. Called before the first operation.
-  void set_remote(std::vector<std::vector<int>> hosts);
-  // The progress to put to the members on one of these hosts. Called until it is empty; then the
-  // others need no put yet. `at_once`: they get one if there is any progress.
-  struct Update {
-    std::span<const int> ranks;
-    std::uint64_t* word;
-    std::uint64_t done;
-  };
-  std::optional<Update> take_update(bool at_once);
+  void set_remote(const std::vector<std::vector<int>>& hosts);
+  // They know this rank's progress by this word, which is at the same place on every host.
+  ToldProgress& told() { return told_; }
+  std::uint64_t done() const { return done_; }
+  std::uint64_t* done_word() const {
+    return reinterpret_cast<std::uint64_t*>(&progress_[rank_].done);
+  }
   // A member of another host that keeps operation `sequence` from being entered; -1: none.
-  int laggard(std::uint64_t sequence) const;
+  // `receivers`: Program::remote_receivers.
+  int laggard(std::uint64_t sequence, std::span<const std::int32_t> receivers) const;
 
   // The sequence number of the next operation; the same on all ranks that have made the same calls.
   std::uint64_t next_sequence() const { return next_; }
@@ -108,18 +111,20 @@ class SizeQueue {
     return first;
   }
   // Whether operation `sequence` may be entered now (see above). `ahead`: the caller's own limit
-  // beside that of the slot indexes (Plan::ahead).
-  bool may_enter(std::uint64_t sequence, std::int64_t ahead) {
+  // beside that of the slot indexes (Plan::ahead). `receivers`: Program::remote_receivers.
+  bool may_enter(std::uint64_t sequence, std::int64_t ahead,
+                 std::span<const std::int32_t> receivers) {
     const auto most =
         static_cast<std::uint64_t>(std::min<std::int64_t>(geometry_.slot_indexes, ahead));
-    if (sequence - slowest_ <= most) [[likely]]
-      return true;
-    refresh_slowest();
-    return sequence - slowest_ <= most;
+    if (sequence - slowest_ > most) [[unlikely]] {
+      refresh_slowest();
+      if (sequence - slowest_ > most) return false;
+    }
+    return is_remote_.empty() || have_room(sequence, receivers);
   }
-  // Whether all members have completed operation `sequence`, which this rank has completed, by a
-  // look of before.
-  bool was_completed_by_all(std::uint64_t sequence) const {
+  // Whether all members of this host have completed operation `sequence`, which this rank has
+  // completed, by a look of before.
+  bool was_completed_by_all_here(std::uint64_t sequence) const {
     return slowest_ - sequence < std::uint64_t{1} << 63;
   }
   // Looks at all members.
@@ -164,15 +169,8 @@ class SizeQueue {
     return static_cast<std::int64_t>(sequence &
                                      (static_cast<std::uint64_t>(geometry_.slot_indexes) - 1));
   }
-  // The members on another host, and the progress that they know of this rank.
-  struct RemoteHost {
-    std::vector<int> ranks;
-    std::uint64_t sent;  // the value of done_ that they know
-    std::uint64_t due;   // the value of done_ at which the next put is due
-  };
-  bool is_reached(std::uint64_t sequence) const {
-    return done_ - sequence < std::uint64_t{1} << 63;
-  }
+  bool have_room(std::uint64_t sequence, std::span<const std::int32_t> receivers);
+  std::uint64_t slots() const { return static_cast<std::uint64_t>(geometry_.slot_indexes); }
   void complete_out_of_order(std::uint64_t sequence);
   std::uint64_t done_by(int rank) const;
 
@@ -183,12 +181,13 @@ class SizeQueue {
   CallRecord* records_;
   Task* tasks_;
   Progress* progress_;
-  std::uint64_t first_;  // sequence number
-  std::vector<RemoteHost> remote_hosts_;
-  std::uint64_t first_due_ = 0;  // the least of all remote hosts
+  std::uint64_t first_;          // sequence number
+  std::vector<bool> is_remote_;  // by rank; empty: all members are on this host
+  ToldProgress told_;
   std::uint64_t next_;
   std::uint64_t done_;                 // the value of progress_[rank_]
-  std::uint64_t slowest_;              // a lower bound of all members' done
+  std::uint64_t slowest_;              // a lower bound of done of this host's members
+  std::uint64_t slowest_remote_;       // and of the others
   std::uint64_t without_wait_ = 0;     // operations
   std::uint64_t completed_ahead_ = 0;  // bit i: operation done_ + 1 + i is complete
 };

@@ -138,6 +138,9 @@ struct Program {
   std::vector<Piece> input_pieces, output_pieces;
   // Ranks with steps that others may do, to which this program sends.
   std::vector<std::int32_t> feeds;
+  // The ranks of the other hosts to which this program sends, and those ranks that send to its
+  // rank's host (remote_partners.hpp); ascending.
+  std::vector<std::int32_t> remote_receivers, remote_senders;
 
   std::int64_t staging_bytes = 0;  // of Space::staging
   // No step waits for the ranks that read staging: it has to stay until all have completed the

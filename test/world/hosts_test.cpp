@@ -57,22 +57,30 @@ bool run_barriers(World& world, int count) {
   return true;
 }
 
-// Packets of 48 barriers without loss.
+constexpr int kBarriers = 64;
+
+// Packets of them without loss.
 std::uint64_t packets_of_barriers(int channels) {
   WorldOptions options = two_hosts(1);
   options.datagrams.loss = 0;
   options.settings["UNISONO_CHANNELS"] = std::to_string(channels);
   World world(options);
-  EXPECT_TRUE(run_barriers(world, 48));
+  EXPECT_TRUE(run_barriers(world, kBarriers));
   std::uint64_t packets = 0;
   for (int r = 0; r < kRanks; ++r) packets += world.reliable_at(r).counts().packets;
   return packets;
 }
 
+// The first ranks of both hosts send to each other, so each rank tells that of the other host every
+// half of the channels. It tells the others a quarter as often.
 TEST(HostsWorld, CreditIsToldEveryHalfOfTheChannels) {
-  // Two ranks tell three others, three tell two.
-  constexpr std::uint64_t kTold = 2 * 3 + 3 * 2;
-  EXPECT_EQ(packets_of_barriers(4) - packets_of_barriers(16), (48 / 2 - 48 / 8) * kTold);
+  constexpr int kSenders = 2 + 3, kOthers = 2 * 2 + 3 * 1;
+  const auto told = [](int channels) {
+    const int half = channels / 2;
+    return kSenders * kBarriers / half + kOthers * kBarriers / (engine::kFarTurns * half);
+  };
+  EXPECT_EQ(packets_of_barriers(4) - packets_of_barriers(16),
+            static_cast<std::uint64_t>(told(4) - told(16)));
 }
 
 TEST(HostsWorld, AFailureReachesAllHosts) {

@@ -38,7 +38,9 @@ OperationQueue::OperationQueue(const Members& members, Segment& segment)
       inline_({machine_, segment.size_queues()}),
       helping_({machine_, segment.size_queues()}),
       engines_{&inline_, &helping_, nullptr},
-      remote_calls_(members.job().memory().at(0), segment.offset() + segment.layout().calls,
+      remote_calls_({.memory = members.job().memory().at(0),
+                     .offset = segment.offset() + segment.layout().calls,
+                     .kept = segment.layout().kept_calls},
                     members.rank(), segment.mark()),
       multicast_results_(members),
       staging_(members.job().memory(),
@@ -171,14 +173,7 @@ void OperationQueue::publish_progress() {
     if (pending->operation.engine == &inline_) inline_.cancel(pending->operation);
   }
   for (engine::SizeQueue& size_queue : segment_.size_queues()) {
-    while (const auto update = size_queue.take_update(true)) {
-      for (const int member : update->ranks) {
-        machine_.router.put({.target = members_.job_rank(member),
-                             .flag = update->word,
-                             .flag_value = update->done,
-                             .forward = true});
-      }
-    }
+    engine::tell_progress(machine_, size_queue, size_queue.told().take_untold(size_queue.done()));
   }
 }
 

@@ -15,39 +15,39 @@ constexpr unsigned kCallRequestBits = 24;
 }  // namespace
 
 bool RemoteCalls::is_answered() const {
-  return std::atomic_ref(row(rank_).number).load(std::memory_order_acquire) ==
+  return std::atomic_ref(*number()).load(std::memory_order_acquire) ==
          (mark_ << kCallRequestBits) + requests_;
 }
 
 void RemoteCalls::ask(network::Network& network, int member, int job_rank) {
   asked_ = member;
   ++requests_;
-  Row& own = row(rank_);
-  const auto* const wanted = reinterpret_cast<const std::byte*>(row(member).calls.data());
+  const auto* const wanted = reinterpret_cast<const std::byte*>(calls_of(member));
   network.get({.source = job_rank,
-               .offset = static_cast<std::uint64_t>(wanted - memory_),
-               .place = reinterpret_cast<std::byte*>(own.answer.data()),
-               .bytes = sizeof own.answer,
-               .flag = &own.number,
+               .offset = static_cast<std::uint64_t>(wanted - table_.memory),
+               .place = reinterpret_cast<std::byte*>(answer()),
+               .bytes = static_cast<std::size_t>(table_.kept) * sizeof(std::uint32_t),
+               .flag = number(),
                .flag_value = (mark_ << kCallRequestBits) + requests_});
 }
 
 std::optional<std::uint64_t> RemoteCalls::find_difference() const {
-  return find_difference_with(row(rank_).answer);
+  return find_difference_with(answer());
 }
 
 std::optional<std::uint64_t> RemoteCalls::find_difference_with(int member) const {
-  return find_difference_with(row(member).calls);
+  return find_difference_with(calls_of(member));
 }
 
-std::optional<std::uint64_t> RemoteCalls::find_difference_with(Words& theirs) const {
-  const Words& own = row(rank_).calls;
+std::optional<std::uint64_t> RemoteCalls::find_difference_with(std::uint32_t* theirs) const {
   std::optional<std::uint64_t> first;
-  for (std::size_t i = 0; i < kKept; ++i) {
-    if (own[i] == 0) continue;
-    const std::uint64_t other = std::atomic_ref(theirs[i]).load(std::memory_order_acquire);
-    if (!engine::same_operation(other, own[i]) || other == own[i]) continue;
-    const std::uint64_t index = own[i] >> plan::kDigestBits;
+  for (std::uint64_t i = 0; i <= mask(); ++i) {
+    if (own_[i] == 0) continue;
+    const std::uint32_t other = std::atomic_ref(theirs[i]).load(std::memory_order_acquire);
+    const bool is_same_call =
+        other != 0 && other >> plan::kDigestBits == own_[i] >> plan::kDigestBits;
+    if (!is_same_call || other == own_[i]) continue;
+    const std::uint64_t index = last_ - ((last_ - i) & mask());
     if (!first || index < *first) first = index;
   }
   return first;

@@ -8,7 +8,6 @@
 // at a time; the network's threads access the memory under its mutex.
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -24,23 +23,27 @@ namespace unisono::comm {
 
 class RemoteCalls {
  public:
-  // The number of kept calls of each rank. Both size classes together have this many slot indices,
-  // so no rank can be further ahead of one that waits.
-  static constexpr std::size_t kKept = 128;
-  static std::int64_t memory_bytes(int ranks) {
-    return std::int64_t{ranks} * static_cast<std::int64_t>(sizeof(Row));
-  }
+  // The number of kept calls of each rank. On one host all queues together have fewer slot indexes,
+  // so no rank can be further ahead of one that waits. Between hosts kFarTurns times as many are.
+  static constexpr int kKeptOnOneHost = 128;
+  static constexpr int kKeptBetweenHosts = engine::kFarTurns * kKeptOnOneHost;
+  static std::int64_t memory_bytes(int ranks, int kept) { return ranks * row_bytes(kept); }
 
-  // `memory` is the start of the job's, `table` an offset there. `mark`: unlike that of older
-  // communicators in the same place.
-  RemoteCalls(std::byte* memory, std::int64_t table, int rank, std::uint64_t mark)
-      : memory_(memory), table_(table), rank_(rank), mark_(mark), own_(&row(rank).calls) {}
+  // `memory` is the start of the job's, `table` an offset there. `kept`: a power of two. `mark`:
+  // unlike that of older communicators in the same place.
+  struct Table {
+    std::byte* memory;
+    std::int64_t offset;
+    int kept;
+  };
+  RemoteCalls(const Table& table, int rank, std::uint64_t mark)
+      : table_(table), rank_(rank), mark_(mark), own_(calls_of(rank)) {}
 
   // A call of this rank, whose record (size_queue.hpp) is there, or waits for room. Between hosts,
   // under the network's mutex.
   void note(std::uint64_t index, std::uint32_t history) {
-    std::atomic_ref((*own_)[index % kKept])
-        .store(engine::make_tag(index, history), std::memory_order_release);
+    last_ = index;
+    std::atomic_ref(own_[index & mask()]).store(word(index, history), std::memory_order_release);
   }
   // Asks for the calls of a member. No other request may be open.
   void ask(network::Network& network, int member, int job_rank);
@@ -53,22 +56,35 @@ class RemoteCalls {
   std::optional<std::uint64_t> find_difference_with(int member) const;
 
  private:
-  using Words = std::array<std::uint64_t, kKept>;  // index and digest, by index modulo kKept
-  struct alignas(64) Row {
-    Words calls;           // of the rank, in its own host's memory
-    Words answer;          // the received calls of another rank
-    std::uint64_t number;  // number of the request of the present answer
-  };
+  // A word has the digest in its lower bits. The others are those of the index beyond the position:
+  // they tell calls at one position apart. 0: none, since a digest is not.
+  static std::int64_t row_bytes(int kept) {
+    return 2 * kept * static_cast<std::int64_t>(sizeof(std::uint32_t)) + plan::kLineBytes;
+  }
+  std::uint64_t mask() const { return static_cast<std::uint64_t>(table_.kept) - 1; }
+  std::uint32_t word(std::uint64_t index, std::uint32_t history) const {
+    const std::uint64_t turn = index / static_cast<std::uint64_t>(table_.kept);
+    return static_cast<std::uint32_t>(turn << plan::kDigestBits) |
+           (history & static_cast<std::uint32_t>(plan::kDigestMask));
+  }
+  std::optional<std::uint64_t> find_difference_with(std::uint32_t* theirs) const;
 
-  std::optional<std::uint64_t> find_difference_with(Words& theirs) const;
+  // A row has the calls of the rank, in its own host's memory, and the received calls of another
+  // one. Behind them is the number of the request of that answer.
+  std::uint32_t* calls_of(int rank) const {
+    return reinterpret_cast<std::uint32_t*>(table_.memory + table_.offset +
+                                            rank * row_bytes(table_.kept));
+  }
+  std::uint32_t* answer() const { return own_ + table_.kept; }
+  std::uint64_t* number() const {
+    return reinterpret_cast<std::uint64_t*>(own_ + std::ptrdiff_t{2} * table_.kept);
+  }
 
-  Row& row(int rank) const { return reinterpret_cast<Row*>(memory_ + table_)[rank]; }
-
-  std::byte* memory_;
-  std::int64_t table_;
+  Table table_;
   int rank_;
   std::uint64_t mark_;
-  Words* own_;
+  std::uint32_t* own_;
+  std::uint64_t last_ = 0;  // index
   int asked_ = -1;
   std::uint64_t requests_ = 0;
 };

@@ -77,7 +77,7 @@ class Staging {
     return block.offset >= arena_.offset && block.offset < arena_.offset + arena_.bytes;
   }
   bool is_free(const Spare& spare) const {
-    return spare.sequence == 0 || size_queue_.was_completed_by_all(spare.sequence);
+    return spare.sequence == 0 || size_queue_.was_completed_by_all_here(spare.sequence);
   }
   Spare* find_free(std::int64_t bytes);
   Block cut_from_arena(std::int64_t bytes);

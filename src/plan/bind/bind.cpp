@@ -8,6 +8,7 @@
 #include "plan/bind/landings.hpp"
 #include "plan/bind/receive_layout.hpp"
 #include "plan/bind/references.hpp"
+#include "plan/bind/remote_partners.hpp"
 
 namespace unisono::plan {
 namespace {
@@ -559,6 +560,14 @@ std::vector<Program> bind_schedules(std::span<const schedule::Schedule> set, int
     programs[r] = Binder(set, number, number == rank, options, layout).bind();
   }
   if (options.helping) find_fed(programs);
+  if (options.hosts.given()) {
+    Program& own = programs[static_cast<std::size_t>(rank)];
+    if (layout.need().multicast_bytes >= 0) {
+      note_all_remote(own, rank, options.hosts);
+    } else {
+      note_remote_partners(own, set, rank, options.hosts);
+    }
+  }
   return programs;
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/check.hpp"
 #include "plan/bind/pulls.hpp"
+#include "plan/bind/remote_partners.hpp"
 
 namespace unisono::plan {
 namespace {
@@ -209,7 +210,9 @@ std::int64_t longest_block(const LocalOptions& options) {
 }
 
 Program bind_local(const Schedule& schedule, const LocalOptions& options) {
-  return LocalBinder(schedule, options).bind();
+  Program program = LocalBinder(schedule, options).bind();
+  if (options.hosts.given()) note_all_remote(program, schedule.rank, options.hosts);
+  return program;
 }
 
 }  // namespace unisono::plan

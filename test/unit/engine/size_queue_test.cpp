@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "engine/told_progress.hpp"
+
 namespace unisono::engine::size_queue_test {
 namespace {
 
@@ -45,25 +47,25 @@ TEST(SizeQueue, ARankMayRunAheadByTheNumberOfSlotIndexesAndNoFurther) {
   SizeQueueMemory memory(2, 4, 1);
   SizeQueue& fast = memory.at(0);
   for (std::uint64_t n = 1; n <= 4; ++n) {
-    EXPECT_TRUE(fast.may_enter(n, kNoLimit)) << n;
+    EXPECT_TRUE(fast.may_enter(n, kNoLimit, {})) << n;
     fast.complete(n);
   }
-  EXPECT_FALSE(fast.may_enter(5, kNoLimit));
+  EXPECT_FALSE(fast.may_enter(5, kNoLimit, {}));
   memory.at(1).complete(1);
-  EXPECT_TRUE(fast.may_enter(5, kNoLimit));
-  EXPECT_FALSE(fast.may_enter(6, kNoLimit));
+  EXPECT_TRUE(fast.may_enter(5, kNoLimit, {}));
+  EXPECT_FALSE(fast.may_enter(6, kNoLimit, {}));
 }
 
 TEST(SizeQueue, ARankMayLimitItselfFurther) {
   SizeQueueMemory memory(2, 4, 1);
   SizeQueue& fast = memory.at(0);
-  EXPECT_TRUE(fast.may_enter(1, 1));
+  EXPECT_TRUE(fast.may_enter(1, 1, {}));
   fast.complete(1);
-  EXPECT_FALSE(fast.may_enter(2, 1));
-  EXPECT_TRUE(fast.may_enter(2, 2));
-  EXPECT_TRUE(fast.may_enter(4, kNoLimit)) << "an operation without a limit of its own";
+  EXPECT_FALSE(fast.may_enter(2, 1, {}));
+  EXPECT_TRUE(fast.may_enter(2, 2, {}));
+  EXPECT_TRUE(fast.may_enter(4, kNoLimit, {})) << "an operation without a limit of its own";
   memory.at(1).complete(1);
-  EXPECT_TRUE(fast.may_enter(2, 1));
+  EXPECT_TRUE(fast.may_enter(2, 1, {}));
 }
 
 TEST(SizeQueue, ALookTellsWhatAllHaveCompleted) {
@@ -72,10 +74,10 @@ TEST(SizeQueue, ALookTellsWhatAllHaveCompleted) {
   fast.complete(1);
   fast.complete(2);
   memory.at(1).complete(1);
-  EXPECT_FALSE(fast.was_completed_by_all(1)) << "before the look";
+  EXPECT_FALSE(fast.was_completed_by_all_here(1)) << "before the look";
   fast.refresh_slowest();
-  EXPECT_TRUE(fast.was_completed_by_all(1));
-  EXPECT_FALSE(fast.was_completed_by_all(2));
+  EXPECT_TRUE(fast.was_completed_by_all_here(1));
+  EXPECT_FALSE(fast.was_completed_by_all_here(2));
 }
 
 TEST(SizeQueue, ARankThatHasWaitedForNoneOfManyOperationsRunsAhead) {
@@ -116,7 +118,7 @@ TEST(SizeQueue, AnAbsentRankHoldsTheOthersBack) {
   alignas(64) std::byte memory[8192] = {};
   ASSERT_LE(size_queue_control_bytes(geometry), 4096);
   SizeQueue size_queue(geometry, 0, memory, memory + 4096, 1000);  // rank 1's line still says 0
-  EXPECT_FALSE(size_queue.may_enter(1002, kNoLimit));
+  EXPECT_FALSE(size_queue.may_enter(1002, kNoLimit, {}));
 }
 
 TEST(SizeQueue, OperationsCompletedOutOfOrderCountOnceTheGapIsClosed) {
@@ -133,55 +135,133 @@ TEST(SizeQueue, OperationsCompletedOutOfOrderCountOnceTheGapIsClosed) {
   EXPECT_TRUE(memory.at(1).completed_by(0, 5));
 }
 
-TEST(SizeQueue, OtherHostsAreToldEveryHalfOfTheSlotIndexesAndNotAllAtOnce) {
-  constexpr int kChannels = 16, kHalf = kChannels / 2, kOperations = 200;
-  constexpr std::uint64_t kFirst = UINT64_MAX - 50;  // the numbers wrap on the way
-  SizeQueueMemory memory(7, kChannels, kFirst);
-  SizeQueue& size_queue = memory.at(0);
-  size_queue.set_remote({{1, 2}, {3}, {4, 5}, {6}});
-  std::map<int, std::uint64_t> told;  // by a host's first rank: how many operations
-  std::map<int, const std::uint64_t*> words;
-  int most = 0, all = 0;
-  for (std::uint64_t n = 1; n <= kOperations; ++n) {
-    size_queue.complete(kFirst + n - 1);
-    int now = 0;
-    while (const auto update = size_queue.take_update(false)) {
-      ++now;
-      const int host = update->ranks.front();
-      EXPECT_EQ(update->ranks.size(), host == 1 || host == 4 ? 2U : 1U);
-      EXPECT_EQ(update->done, kFirst + n - 1);
-      EXPECT_EQ(update->word, words.emplace(host, update->word).first->second);
-      told[host] = n;
-    }
-    most = std::max(most, now);
-    all += now;
-    for (const int host : {1, 3, 4, 6}) EXPECT_LE(n - told[host], kHalf) << "host of " << host;
-  }
-  EXPECT_EQ(most, 1);
-  EXPECT_LE(all, 4 * (kOperations / kHalf + 1));
-  // At the end everyone hears what they do not know yet, once.
-  int behind = 0;
-  for (const int host : {1, 3, 4, 6}) behind += told[host] == kOperations ? 0 : 1;
-  for (; const auto update = size_queue.take_update(true); --behind) {
-    EXPECT_EQ(update->done, kFirst + kOperations - 1);
-  }
-  EXPECT_EQ(behind, 0);
+// The shared memory is that of all hosts here, so a rank sees at once what others complete.
+using Ranks = std::vector<std::int32_t>;
+
+Ranks tell_due(SizeQueue& size_queue, const Ranks& senders) {
+  const auto due = size_queue.told().take_due(size_queue.done(), senders);
+  Ranks told(due.begin(), due.end());
+  for (const int rank : told) size_queue.told().note_told(rank, size_queue.done());
+  std::ranges::sort(told);
+  return told;
 }
 
-// A waiting rank asks the slowest one for what may be lost, and must not ask another.
-TEST(SizeQueue, WhoIsAheadIsNoLaggard) {
+TEST(SizeQueue, SendersOfOtherHostsAreToldEveryHalfOfTheSlotIndexesAndTheOthersSeldom) {
+  constexpr int kSlotIndexes = 16, kHalf = kSlotIndexes / 2, kOperations = 400;
+  constexpr std::uint64_t kFirst = UINT64_MAX - 50;  // the numbers wrap on the way
+  SizeQueueMemory memory(7, kSlotIndexes, kFirst);
+  SizeQueue& size_queue = memory.at(0);
+  size_queue.set_remote({{1, 2}, {3}, {4, 5}});  // and 6 is on this host
+  std::map<int, int> told, times;  // by rank: after how many operations, and how often
+  std::size_t most = 0;
+  for (int n = 1; n <= kOperations; ++n) {
+    size_queue.complete(kFirst + static_cast<std::uint64_t>(n) - 1);
+    const Ranks now = tell_due(size_queue, {2, 3});
+    EXPECT_EQ(std::ranges::adjacent_find(now), now.end());
+    for (const int rank : now) {
+      told[rank] = n;
+      ++times[rank];
+    }
+    most = std::max(most, now.size());
+    EXPECT_EQ(size_queue.done(), kFirst + static_cast<std::uint64_t>(n) - 1);
+    for (const int rank : {2, 3}) EXPECT_LT(n - told[rank], kHalf) << "rank " << rank;
+    for (const int rank : {1, 4, 5}) EXPECT_LT(n - told[rank], kFarTurns * kHalf) << rank;
+  }
+  EXPECT_LE(most, 2U) << "hosts take turns";
+  for (const int rank : {2, 3}) EXPECT_LE(times[rank], kOperations / kHalf + 1);
+  for (const int rank : {1, 4, 5}) EXPECT_LE(times[rank], kOperations / (kFarTurns * kHalf) + 1);
+  EXPECT_EQ(times.count(6), 0U);
+  // At the end everyone hears what they do not know yet, once.
+  Ranks behind;
+  for (const int rank : {1, 2, 3, 4, 5}) {
+    if (told[rank] != kOperations) behind.push_back(rank);
+  }
+  const auto untold = size_queue.told().take_untold(size_queue.done());
+  const Ranks last(untold.begin(), untold.end());
+  EXPECT_EQ(last, behind);
+  for (const int rank : last) size_queue.told().note_told(rank, size_queue.done());
+  EXPECT_TRUE(size_queue.told().take_untold(size_queue.done()).empty());
+}
+
+TEST(SizeQueue, WhoIsToldInVainIsToldAgain) {
+  SizeQueueMemory memory(2, 4, 1);
+  SizeQueue& size_queue = memory.at(0);
+  size_queue.set_remote({{1}});
+  size_queue.complete(1);
+  size_queue.complete(2);
+  EXPECT_EQ(size_queue.told().take_due(size_queue.done(), Ranks{1}).size(),
+            1U);  // and there was no memory for the message
+  EXPECT_EQ(size_queue.told().take_due(size_queue.done(), Ranks{1}).size(), 1U);
+  size_queue.told().note_told(1, size_queue.done());
+  EXPECT_TRUE(size_queue.told().take_due(size_queue.done(), Ranks{1}).empty());
+}
+
+TEST(SizeQueue, AnOperationWaitsForItsReceiversAndNotForOtherRanksOfOtherHosts) {
   constexpr std::uint64_t kFirst = UINT64_MAX - 4;  // the numbers wrap on the way
-  SizeQueueMemory memory(3, 4, kFirst);
+  constexpr int kSlotIndexes = 4;
+  SizeQueueMemory memory(3, kSlotIndexes, kFirst);
   SizeQueue& size_queue = memory.at(0);
   size_queue.set_remote({{1}, {2}});
-  memory.at(1).set_remote({{0}, {2}});
-  for (std::uint64_t n = kFirst; n != kFirst + 8; ++n) {
-    memory.at(1).complete(n);
-    while (const auto update = memory.at(1).take_update(false)) *update->word = update->done;
+  // Rank 2 writes to nobody, and nobody writes to it.
+  std::uint64_t n = kFirst;
+  for (; n != kFirst + kSlotIndexes; ++n) {
+    ASSERT_TRUE(size_queue.may_enter(n, kNoLimit, Ranks{1}));
+    size_queue.complete(n);
   }
-  EXPECT_EQ(size_queue.laggard(kFirst + 3), -1);
-  EXPECT_EQ(size_queue.laggard(kFirst + 4), 2) << "rank 1 has completed later ones";
-  EXPECT_EQ(size_queue.laggard(kFirst + 6), 2);
+  EXPECT_FALSE(size_queue.may_enter(n, kNoLimit, Ranks{1}));
+  EXPECT_EQ(size_queue.laggard(n, Ranks{1}), 1);
+  EXPECT_TRUE(size_queue.may_enter(n, kNoLimit, {})) << "it writes to nobody";
+  EXPECT_EQ(size_queue.laggard(n, {}), -1);
+  memory.at(1).complete(kFirst);
+  EXPECT_TRUE(size_queue.may_enter(n, kNoLimit, Ranks{1}));
+  EXPECT_FALSE(size_queue.may_enter(n, kNoLimit, (Ranks{1, 2})));
+  EXPECT_EQ(size_queue.laggard(n, Ranks{1, 2}), 2) << "rank 1 has completed a later one";
+  // In the end all wait for a rank that is far behind.
+  for (std::uint64_t m = kFirst + 1; m != kFirst + 2 * kFarTurns * kSlotIndexes; ++m) {
+    memory.at(1).complete(m);
+  }
+  const std::uint64_t end = kFirst + kFarTurns * kSlotIndexes;
+  for (; n != end; ++n) {
+    ASSERT_TRUE(size_queue.may_enter(n, kNoLimit, Ranks{1}));
+    size_queue.complete(n);
+  }
+  EXPECT_FALSE(size_queue.may_enter(end, kNoLimit, Ranks{1}));
+  EXPECT_EQ(size_queue.laggard(end, Ranks{1}), 2);
+  memory.at(2).complete(kFirst);
+  EXPECT_TRUE(size_queue.may_enter(end, kNoLimit, Ranks{1}));
+}
+
+TEST(SizeQueue, ARankOfThisHostHoldsBackEveryOperation) {
+  SizeQueueMemory memory(3, 2, 1);
+  SizeQueue& size_queue = memory.at(0);
+  size_queue.set_remote({{2}});
+  size_queue.complete(1);
+  size_queue.complete(2);
+  EXPECT_FALSE(size_queue.may_enter(3, kNoLimit, {}));
+  memory.at(1).complete(1);
+  EXPECT_TRUE(size_queue.may_enter(3, kNoLimit, {}));
+}
+
+// It has not written to this rank for long, so its knowledge is old. And it may not enter before
+// operations have ended that this rank has begun already.
+TEST(SizeQueue, ASenderIsToldWhatItNeedsToEnter) {
+  constexpr std::uint64_t kFirst = UINT64_MAX - 4;  // the numbers wrap on the way
+  SizeQueueMemory memory(2, 4, kFirst);
+  SizeQueue& size_queue = memory.at(0);
+  size_queue.set_remote({{1}});
+  EXPECT_TRUE(size_queue.told().know_enough(kFirst + 3, Ranks{1}));
+  EXPECT_FALSE(size_queue.told().know_enough(kFirst + 4, Ranks{1}));
+  EXPECT_TRUE(size_queue.told().take_needed(size_queue.done(), kFirst + 4, Ranks{1}).empty())
+      << "there is nothing to tell";
+  size_queue.complete(kFirst);
+  EXPECT_TRUE(size_queue.told().take_needed(size_queue.done(), kFirst + 4, {}).empty());
+  EXPECT_EQ(size_queue.told().take_needed(size_queue.done(), kFirst + 4, Ranks{1}).size(), 1U);
+  size_queue.told().note_told(1, size_queue.done());
+  EXPECT_TRUE(size_queue.told().know_enough(kFirst + 4, Ranks{1}));
+  EXPECT_FALSE(size_queue.told().know_enough(kFirst + 5, Ranks{1}));
+  EXPECT_TRUE(size_queue.told().take_needed(size_queue.done(), kFirst + 5, Ranks{1}).empty());
+  size_queue.complete(kFirst + 1);
+  EXPECT_EQ(size_queue.told().take_needed(size_queue.done(), kFirst + 5, Ranks{1}).size(), 1U);
 }
 
 TEST(SizeQueue, SequenceNumbersAreTakenInBlocks) {

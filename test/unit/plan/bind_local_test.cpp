@@ -81,6 +81,28 @@ TEST(BindLocal, WhatIsOfferedByAnotherHostIsGotThroughTheShare) {
   }
 }
 
+// A rank does not know which of the others send to its host.
+TEST(BindLocal, AllRanksOfOtherHostsAreSendersAndReceivers) {
+  const std::vector<std::int64_t> counts{0, 0, 10, 0};
+  schedule::Shape shape;
+  shape.collective = Collective::gather;
+  shape.ranks = 4;
+  shape.root = 1;
+  shape.blocks = *Blocks::of_ranks(counts);
+  const auto* const row = algorithm::find(shape.collective, "linear");
+  for (int rank = 0; rank < 4; ++rank) {
+    const Program program =
+        bind_local(*algorithm::build(*row, shape, {}, rank),
+                   {.input = {},
+                    .output = {},
+                    .geometry = kGeometry,
+                    .hosts = topology::HostMap::of_labels(std::vector{0, 0, 1, 1})});
+    const auto others = rank < 2 ? std::vector{2, 3} : std::vector{0, 1};
+    EXPECT_EQ(program.remote_senders, others) << rank;
+    EXPECT_EQ(program.remote_receivers, others) << rank;
+  }
+}
+
 TEST(BindLocal, WhatDoesNotFitAShareOfTheWindowIsOffered) {
   EXPECT_EQ(count_of(bind_alltoall(1, 1024, true, false), StepKind::advertise), 0);
   const Program advertised = bind_alltoall(1, 1025, true, false);

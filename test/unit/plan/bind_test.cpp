@@ -12,6 +12,7 @@
 #include "engine/size_queue.hpp"
 #include "plan/bind/pulls.hpp"
 #include "plan/bind/references.hpp"
+#include "plan/bind/remote_partners.hpp"
 #include "transport/shm/shm.hpp"
 
 namespace unisono::plan::bind_test {
@@ -270,6 +271,66 @@ TEST(Bind, AMulticastGoesToAllHostsAtOnceIfAllItsReceiversHearIt) {
   options.hosts = topology::HostMap::of_labels(std::vector{0, 1, 1, 1, 1});
   options.group = {true, true, false, false, false};
   for (const Step& put : puts_of_root(0)) EXPECT_FALSE(put.to_all);
+}
+
+// A rank waits for the progress of the hosts that it writes to, and these have to know that.
+TEST(Bind, WhoWritesToAnotherHostIsASenderOfAllItsRanks) {
+  int pairs = 0, apart = 0;
+  for (const auto& row : algorithm::table()) {
+    for (const std::vector<int>& labels :
+         {std::vector{0, 0, 1, 1, 2, 2}, std::vector{0, 1, 2, 3, 4, 5},
+          std::vector{0, 1, 0, 1, 0, 0}}) {
+      const int ranks = static_cast<int>(labels.size());
+      const Shape shape{row.collective, ranks, schedule::is_rooted(row.collective) ? 4 : 0,
+                        row.collective == Collective::barrier ? 0 : 24, false};
+      if (!algorithm::why_illegal(row, shape, algorithm::default_parameters(row, shape)).empty()) {
+        continue;
+      }
+      SCOPED_TRACE(std::string(row.name));
+      BindOptions options = options_for(ranks, 8);
+      options.geometry.lines = 512;
+      options.geometry.data_bytes = 64 * 1024;
+      options.hosts = topology::HostMap::of_labels(labels);
+      const auto set = build_set(row.name, shape);
+      std::vector<Program> own;
+      for (int r = 0; r < ranks; ++r) {
+        own.push_back(bind_schedules(set, r, options)[static_cast<std::size_t>(r)]);
+      }
+      for (int a = 0; a < ranks; ++a) {
+        std::set<int> written;  // hosts
+        const Program& program = own[static_cast<std::size_t>(a)];
+        for (const Step* put : steps_of(program, StepKind::put)) {
+          written.insert(options.hosts.of(put->peer));
+        }
+        for (int b = 0; b < ranks; ++b) {
+          const bool remote = !options.hosts.share(a, b);
+          const auto& receivers = program.remote_receivers;
+          const auto& senders = own[static_cast<std::size_t>(b)].remote_senders;
+          const bool receives = std::ranges::find(receivers, b) != receivers.end();
+          EXPECT_EQ(receives, remote && written.contains(options.hosts.of(b))) << a << " to " << b;
+          EXPECT_EQ(receives, std::ranges::find(senders, a) != senders.end()) << a << " to " << b;
+          pairs += receives ? 1 : 0;
+          apart += remote && !receives ? 1 : 0;
+        }
+      }
+    }
+  }
+  EXPECT_GT(pairs, 1000);
+  EXPECT_GT(apart, 1000) << "otherwise all would tell all";
+}
+
+TEST(Bind, WhereOneMulticastsAllTellAllOtherHosts) {
+  BindOptions options = options_for(5, 8);
+  options.staged_multicast = true;
+  options.hosts = topology::HostMap::of_labels(std::vector{0, 1, 2, 3, 0});
+  options.group = {true, true, true, true, false};
+  const auto set = build_set("flat", {Collective::broadcast, 5, 0, 1, false});
+  const auto partners = [&](int rank) {
+    return bind_schedules(set, rank, options)[static_cast<std::size_t>(rank)];
+  };
+  EXPECT_EQ(partners(0).remote_receivers, (std::vector<std::int32_t>{1, 2, 3}));
+  EXPECT_EQ(partners(1).remote_senders, (std::vector<std::int32_t>{0, 2, 3, 4}));
+  EXPECT_EQ(partners(4).remote_senders, (std::vector<std::int32_t>{1, 2, 3}));
 }
 
 TEST(Bind, ARangeThatIsNotContiguousBecomesPiecesAndTheLastRaisesTheFlag) {

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The ranks of other hosts on whose progress a program's messages depend, and those that depend on
+// its rank's: Program::remote_receivers and remote_senders. Ranks of a host read each other's
+// receive buffers (outboxes, receive_layout.hpp). So a message depends on all ranks of its
+// receiver's host. Pure; any thread.
+#pragma once
+
+#include <span>
+
+#include "plan/program.hpp"
+#include "schedule/schedule.hpp"
+#include "topology/host_map.hpp"
+
+namespace unisono::plan {
+
+// For the program of `rank` from a set of schedules. If rank b is a receiver of a's program, a is a
+// sender of b's.
+void note_remote_partners(Program& program, std::span<const schedule::Schedule> set, int rank,
+                          const topology::HostMap& hosts);
+// Where all ranks of other hosts are both: one multicasts to all hosts, or the ranks do not know
+// each other's schedules.
+void note_all_remote(Program& program, int rank, const topology::HostMap& hosts);
+
+}  // namespace unisono::plan
