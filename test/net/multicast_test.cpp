@@ -135,6 +135,9 @@ void expect_loss_amid_broadcasts(const TestHosts& hosts, int victim) {
       ASSERT_TRUE(succeeded(broadcast(i)));
       ASSERT_EQ(value, i);
     }
+    // A rank that is late would see the death before it has the last of these.
+    self.line.say("they are here");
+    ASSERT_EQ(self.line.hear(), "go on");
     if (self.rank == victim) raise(SIGKILL);
     int error = UNISONO_OK;
     while ((error = broadcast(7)) == UNISONO_OK) ASSERT_EQ(value, 7);
@@ -145,6 +148,8 @@ void expect_loss_amid_broadcasts(const TestHosts& hosts, int victim) {
   std::vector<HostProcess> processes =
       start_job(hosts, body,
                 {{"UNISONO_MULTICAST", "on"}, {"UNISONO_ALGORITHM", "broadcast: two-level(flat)"}});
+  for (const HostProcess& each : processes) ASSERT_EQ(each.line().hear(), "they are here");
+  for (const HostProcess& each : processes) each.line().say("go on");
   for (int rank = 0; rank < kRanks; ++rank) {
     if (rank == victim) continue;
     EXPECT_EQ(processes[static_cast<std::size_t>(rank)].wait(), 0) << "rank " << rank;
