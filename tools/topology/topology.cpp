@@ -26,7 +26,7 @@ using topology::fat_tree::Placement;
 using topology::fat_tree::Tree;
 
 struct TopologyOptions {
-  std::string tree, file, holes, schedule, ascent = "adaptive", svg;
+  std::string tree, topology, holes, schedule, ascent = "adaptive", svg;
   std::vector<std::string> parameters;
   int ranks = 0;
   int root = 0;
@@ -36,7 +36,7 @@ struct TopologyOptions {
 };
 
 base::Result<Placement> find_placement(const TopologyOptions& options) {
-  if (!options.file.empty()) return sim::read_topology_file(options.file);
+  if (!options.topology.empty()) return sim::read_topology_file(options.topology);
   UNISONO_ASSIGN(const Tree tree, Tree::parse(options.tree));
   std::vector<int> holes;
   if (!options.holes.empty()) {
@@ -178,8 +178,8 @@ void add_topology(CLI::App& app, int& exit_status) {
   auto* tree = command->add_option("--tree", options->tree,
                                    "ARITYxLEVELS: 4x3 is a 4-ary 3-tree of 64 nodes");
   auto* file = command
-                   ->add_option("--file", options->file,
-                                "Slurm's topology.conf, or a JSON file of this command's --json")
+                   ->add_option("--topology", options->topology,
+                                "The nodes of the ranks: a topology file or Slurm's")
                    ->excludes(tree);
   command->add_option("--holes", options->holes, "Nodes without a rank, e.g. 7,20 [none]")
       ->needs(tree);
@@ -214,7 +214,7 @@ void add_topology(CLI::App& app, int& exit_status) {
       "  unisono topology --tree 4x3 --holes 7,20 --schedule kshift --svg kshift.svg");
   command->callback([options, &exit_status, tree, file] {
     if (tree->empty() && file->empty()) {
-      fmt::print(stderr, "unisono topology: give --tree or --file\n");
+      fmt::print(stderr, "unisono topology: give --tree or --topology\n");
       exit_status = kExitUsage;
       return;
     }
