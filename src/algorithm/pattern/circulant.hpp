@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cstdint>
 #include <limits>
 #include <span>
 #include <vector>
@@ -74,8 +75,8 @@ class CirculantBroadcast {
       const int base = base_block(rank);
       take(base);
       extend(0, skips.rounds() + 1);
-      for (int& block : std::span(found_).first(static_cast<std::size_t>(rounds_))) {
-        block = block == skips.rounds() ? base : block - skips.rounds();
+      for (std::int8_t& block : std::span(found_).first(static_cast<std::size_t>(rounds_))) {
+        block = static_cast<std::int8_t>(block == skips.rounds() ? base : block - skips.rounds());
       }
     }
     int at(int turn) const { return found_[static_cast<std::size_t>(turn)]; }
@@ -105,7 +106,7 @@ class CirculantBroadcast {
         if (rank <= low()) extend(rank, k);
         if (is_done()) return;
         if (rank <= high()) {
-          found_[static_cast<std::size_t>(rounds_++)] = k;
+          found_[static_cast<std::size_t>(rounds_++)] = static_cast<std::int8_t>(k);
           take(k);
           seen_ = rank;
         }
@@ -118,7 +119,7 @@ class CirculantBroadcast {
     int seen_ = std::numeric_limits<int>::max();  // the last rank that gave its base block
     unsigned free_;
     int rounds_ = 0;  // for so many it has found them
-    std::array<int, 32> found_{};
+    std::array<std::int8_t, 32> found_{};
   };
 
   static std::size_t index(int round) { return static_cast<std::size_t>(round); }
@@ -131,20 +132,33 @@ class CirculantBroadcast {
     const Search of_turn(skips_, ranks_, rank);
     // The blocks move up by as many as there are skips, each time that all skips had their turn.
     // A number beyond the last block stands for it, and it comes once.
+    const int skips = skips_.rounds(), last = blocks_ - 1;
     bool has_last = false;
-    int moved = -idle_, at = idle_, next = first;
-    for (int round = 0; round < rounds(); ++round) {
+    int at = first + idle_, moved = -idle_;
+    for (int round = first; round < rounds(); round += step, at += step) {
+      for (; at >= skips; at -= skips) moved += skips;
       const int block = of_turn.at(at) + moved;
-      if (++at == skips_.rounds()) {
-        at = 0;
-        moved += skips_.rounds();
+      if (block < 0 || (block >= last && has_last)) continue;
+      if (block >= last) {
+        has_last = true;
+        if (step > 1 && had_last_before(of_turn, round)) continue;
       }
-      const bool is_next = round == next;
-      if (is_next) next += step;
-      if (block < 0 || (block >= blocks_ - 1 && has_last)) continue;
-      has_last = has_last || block >= blocks_ - 1;
-      if (is_next) visit(round, std::min(block, blocks_ - 1));
+      visit(round, std::min(block, last));
     }
+  }
+
+  // A block is at most as many as there are skips above what a turn has moved up.
+  bool had_last_before(const Search& of_turn, int round) const {
+    const int skips = skips_.rounds();
+    int at = (round + idle_) % skips;
+    for (int moved = round - at; round-- > 0 && moved + skips >= blocks_ - 1;) {
+      if (at-- == 0) {
+        at = skips - 1;
+        moved -= skips;
+      }
+      if (of_turn.at(at) + moved >= blocks_ - 1) return true;
+    }
+    return false;
   }
 
   // So many rounds are left out at the start, so that the last one ends a turn.

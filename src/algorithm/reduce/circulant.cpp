@@ -17,7 +17,6 @@
 #include "algorithm/pattern/circulant.hpp"
 
 #include <algorithm>
-#include <map>
 #include <vector>
 
 #include "algorithm/algorithm.hpp"
@@ -26,6 +25,26 @@
 #include "algorithm/pattern/ring.hpp"
 
 namespace unisono::algorithm::reduce {
+
+namespace {
+
+// The slots of the messages that a rank takes, by round: they are numbered from the last one on.
+std::vector<SlotId> slots_of(std::vector<int> taken) {
+  SlotId next = 0;
+  for (std::size_t i = taken.size(); i-- > 0;) {
+    const bool takes = taken[i] >= 0;
+    taken[i] = next;
+    if (takes) ++next;
+  }
+  return taken;
+}
+
+struct Below {
+  int rank = 0;
+  std::vector<SlotId> slots;
+};
+
+}  // namespace
 
 Schedule circulant(const Shape& shape, const Parameters& parameters, int rank) {
   const int ranks = shape.ranks;
@@ -39,15 +58,11 @@ Schedule circulant(const Shape& shape, const Parameters& parameters, int rank) {
   const pattern::CirculantBroadcast rounds(ranks, segments);
   const int place = pattern::ring_shift(ranks, rank, -shape.root);
   const std::vector<int> given = rounds.received(place), taken = rounds.sent(place);
-  const auto takes_from = [](const std::vector<int>& blocks_taken, int round) {
-    return std::count_if(blocks_taken.begin() + round + 1, blocks_taken.end(),
-                         [](int block) { return block >= 0; });
-  };
   std::vector<Value> sums(static_cast<std::size_t>(segments));
   for (int i = 0; i < segments; ++i) {
     sums[static_cast<std::size_t>(i)] = {schedule::input(blocks.offset(i), blocks.count(i))};
   }
-  const bool combines = takes_from(taken, -1) > 0;
+  const bool combines = std::ranges::any_of(taken, [](int block) { return block >= 0; });
   // The part of the vector that this rank combines.
   std::int64_t begin = shape.count, end = 0;
   for (const int segment : taken) {
@@ -58,18 +73,18 @@ Schedule circulant(const Shape& shape, const Parameters& parameters, int rank) {
   const Range base = rank == shape.root ? schedule::output(begin, end - begin)
                      : combines         ? b.scratch(end - begin)
                                         : Range{};
-  std::map<int, std::vector<int>> taken_below;  // there are as many of them as skips
+  std::vector<Below> below;  // there are as many of them as skips
   // Slots: one a message, from the last round on.
   for (int i = rounds.rounds() - 1; i >= 0; --i) {
     if (const int segment = given[static_cast<std::size_t>(i)]; segment >= 0) {
-      const int below = pattern::ring_shift(ranks, rank, -rounds.skip(i));
-      auto there = taken_below.find(below);
-      if (there == taken_below.end()) {
-        const int below_place = pattern::ring_shift(ranks, below, -shape.root);
-        there = taken_below.emplace(below, rounds.sent(below_place)).first;
+      const int peer = pattern::ring_shift(ranks, rank, -rounds.skip(i));
+      auto there = std::ranges::find(below, peer, &Below::rank);
+      if (there == below.end()) {
+        const int peer_place = pattern::ring_shift(ranks, peer, -shape.root);
+        there = below.insert(below.end(), {peer, slots_of(rounds.sent(peer_place))});
       }
       const Value& sum = sums[static_cast<std::size_t>(segment)];
-      b.send(below, static_cast<SlotId>(takes_from(there->second, i)), sum.range, {sum.ready});
+      b.send(peer, there->slots[static_cast<std::size_t>(i)], sum.range, {sum.ready});
     }
     if (const int segment = taken[static_cast<std::size_t>(i)]; segment >= 0) {
       const int above = pattern::ring_shift(ranks, rank, rounds.skip(i));
