@@ -123,6 +123,17 @@ Parameters default_parameters(const Algorithm& algorithm, const Shape& shape) {
   return parameters;
 }
 
+Parameters effective_parameters(const Algorithm& algorithm, const Shape& shape,
+                                const Parameters& parameters) {
+  Parameters effective = parameters;
+  const int most_halvings = std::bit_width(static_cast<unsigned>(shape.ranks)) - 1;
+  for (std::size_t i = 0; i < algorithm.parameters.size(); ++i) {
+    if (algorithm.parameters[i].counted != Counted::halvings) continue;
+    effective.values[i] = std::min(effective.values[i], most_halvings);
+  }
+  return effective;
+}
+
 std::string why_illegal(const Algorithm& algorithm, const Shape& shape,
                         const Parameters& parameters) {
   const std::string_view collective = schedule::collective_name(algorithm.collective);

@@ -20,6 +20,16 @@ using schedule::Collective;
 using schedule::Schedule;
 using schedule::Shape;
 
+// The meaning of a parameter's number, as far as a search among its values needs it.
+enum class Counted : std::uint8_t {
+  other,
+  // Parts that follow one another. Each costs its messages, and the more there are, the less a
+  // further one saves. So the time has one minimum over their number.
+  pieces,
+  // Halvings, of which a row does no more than log2 of the ranks.
+  halvings,
+};
+
 // A tunable integer, e.g. the degree of a tree. `high` of 0 means: up to the number of ranks (but
 // never below `low`).
 struct ParameterSpec {
@@ -30,9 +40,7 @@ struct ParameterSpec {
   std::string_view help;
   // Where the values 0 to `high` are choices: how people call them.
   std::span<const std::string_view> names = {};
-  // Parts that follow one another. Each costs its messages, and the more there are, the less a
-  // further one saves. So the time has one minimum over their number.
-  bool is_pieces = false;
+  Counted counted = Counted::other;
 };
 
 inline constexpr int kMaxParameters = 6;
@@ -85,6 +93,9 @@ struct Algorithm {
   bool uses_hosts = false;  // the schedule depends on which ranks share a host (Shape::hosts)
   Alike alike = Alike::never;
   bool alike_in_shares = false;  // ... if the ranks' shares of the vector are equal, too
+  // With blocks of equal length, each rank's schedule is that of rank 0 but for places of blocks,
+  // and its peers are as many ranks further on, cyclically.
+  bool rotates = false;
   std::span<const ParameterSpec> parameters;
   std::span<const Part> parts = {};  // of a mock-up, one after the other
   // Both are empty if the algorithm has no limits. `refuse` says in half a sentence why it does not
@@ -107,6 +118,10 @@ std::string explain_unknown(Collective collective, std::string_view name);
 // The row's fallback values, clamped to the range for `shape`. If the row refuses them, the next
 // lower value of the first parameter that it accepts.
 Parameters default_parameters(const Algorithm& algorithm, const Shape& shape);
+
+// Parameters in range, where numbers that do the same are one.
+Parameters effective_parameters(const Algorithm& algorithm, const Shape& shape,
+                                const Parameters& parameters);
 
 // Why the algorithm cannot do this shape with these parameters; empty if it can.
 std::string why_illegal(const Algorithm& algorithm, const Shape& shape,

@@ -71,7 +71,7 @@ inline constexpr ParameterSpec kSegments[] = {
      .high = kMostPieces,
      .fallback = 8,
      .help = "parts of the vector that follow one another, none of them empty",
-     .is_pieces = true}};
+     .counted = Counted::pieces}};
 
 // Parameters of the rows `two-level`: the algorithm among the leaders of hosts, by default the
 // first, and the trees or the algorithm within hosts.

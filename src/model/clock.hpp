@@ -2,7 +2,7 @@
 // Clock: the times of ranks that execute the ops of their schedules, independent of where their
 // messages go (price.hpp says what each op costs). A time is a Moment, which knows on what it was
 // spent, or an Instant, which costs less. Both give the same nanoseconds to the last bit. Only
-// price.cpp uses it; one thread.
+// price.cpp and outline/ use it; one thread.
 #pragma once
 
 #include <algorithm>
@@ -67,6 +67,22 @@ class Contents {
  private:
   std::array<int, schedule::kMemoryCount> writes_{};
 };
+
+// The first segment's time, and for each further one what the second adds to it.
+inline double of_segments(double first, double second, std::int64_t segments) {
+  return first + static_cast<double>(segments - 1) * (second - first);
+}
+inline Instant of_segments(const Instant& first, const Instant& second, std::int64_t segments) {
+  return {.ns = of_segments(first.ns, second.ns, segments)};
+}
+inline Moment of_segments(const Moment& first, const Moment& second, std::int64_t segments) {
+  const auto grown = [segments](double a, double b) { return of_segments(a, b, segments); };
+  return {.ns = grown(first.ns, second.ns),
+          .parts = {.latency = grown(first.parts.latency, second.parts.latency),
+                    .bytes = grown(first.parts.bytes, second.parts.bytes),
+                    .reduction = grown(first.parts.reduction, second.parts.reduction),
+                    .hand_over = grown(first.parts.hand_over, second.parts.hand_over)}};
+}
 
 // One rank's clock.
 template <class Time>
@@ -205,7 +221,7 @@ class Clock {
     double ns = 0;
     Parts more;
   };
-  End end_of(double last_ns, const std::vector<double>& busy, std::int64_t segments) const {
+  End end_of(double last_ns, std::span<const double> busy, std::int64_t segments) const {
     End end{.ns = last_ns, .more = {}};
     double turns = 0;  // of the ranks on each core
     for (std::size_t set = 0; set < busy.size(); ++set) {
@@ -252,13 +268,9 @@ class Clock {
   int core_set(int rank) const { return costs_.core_set(rank); }
 
  private:
-  // The buffers of the caller that others may need are copied to where they can reach them.
   Parts staging_of_helped(const schedule::Schedule& schedule) {
     if (!helps_) return {};
-    const schedule::Helpable steps = schedule::helpable_steps(schedule, needed_);
-    std::int64_t elements = 0;
-    if (steps.stages_input) elements += schedule::input_count(schedule.shape, schedule.rank);
-    if (steps.stages_output) elements += schedule::output_count(schedule.shape, schedule.rank);
+    const std::int64_t elements = schedule::staged_elements(schedule, needed_);
     return {.bytes = costs_.message(false, elements).occupies.bytes};
   }
 

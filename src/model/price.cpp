@@ -7,6 +7,7 @@
 
 #include "base/check.hpp"
 #include "model/clock.hpp"
+#include "model/outline/walk.hpp"
 
 namespace unisono::model {
 namespace {
@@ -20,22 +21,6 @@ using schedule::Target;
 // Calls in a row until each rank is as far behind the one it waits for as it remains; and so many
 // more are measured.
 constexpr int kCallsBefore = 2, kCallsInRow = 2;
-
-// The first segment's time, and for each further one what the second adds to it.
-double of_segments(double first, double second, std::int64_t segments) {
-  return first + static_cast<double>(segments - 1) * (second - first);
-}
-Instant of_segments(const Instant& first, const Instant& second, std::int64_t segments) {
-  return {.ns = of_segments(first.ns, second.ns, segments)};
-}
-Moment of_segments(const Moment& first, const Moment& second, std::int64_t segments) {
-  const auto grown = [segments](double a, double b) { return of_segments(a, b, segments); };
-  return {.ns = grown(first.ns, second.ns),
-          .parts = {.latency = grown(first.parts.latency, second.parts.latency),
-                    .bytes = grown(first.parts.bytes, second.parts.bytes),
-                    .reduction = grown(first.parts.reduction, second.parts.reduction),
-                    .hand_over = grown(first.parts.hand_over, second.parts.hand_over)}};
-}
 
 template <class Time>
 Price price_of_end(const Clock<Time>& clock, const Time& last, int last_rank,
@@ -367,11 +352,12 @@ Price price_of_alike(const Schedule& any, const Machine& machine, const Work& wo
 
 struct Pricer::State {
   State(const Machine& machine, const Work& work, const schedule::Shape& shape)
-      : costs(machine, work, shape), clock(costs), walk(costs) {}
+      : costs(machine, work, shape), clock(costs), walk(costs), outline_walk(costs, clock) {}
 
   Costs costs;
   Clock<Instant> clock;
   PriceWalk<Instant> walk;
+  OutlineWalk outline_walk;
 };
 
 Pricer::Pricer(const Machine& machine, const Work& work, const schedule::Shape& shape)
@@ -384,6 +370,10 @@ std::optional<double> Pricer::ns_below(double most_ns, std::span<const Schedule>
                                        const Calls& calls) {
   const auto price = state_->walk.price(set, calls, most_ns);
   return price ? std::optional(price->ns) : std::nullopt;
+}
+
+std::optional<double> Pricer::ns_below(double most_ns, const Outline& outline, const Calls& calls) {
+  return state_->outline_walk.ns_below(most_ns, outline, calls.segments);
 }
 
 double Pricer::ns_of_alike(const Schedule& any, const Calls& calls) {

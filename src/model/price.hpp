@@ -84,6 +84,8 @@ enum class Segments : std::uint8_t { one, as_many_or_more };
 double least_ns(const schedule::Schedule& one, const Machine& machine, const Work& work,
                 const Calls& calls, Segments segments);
 
+class Outline;
+
 // The same nanoseconds for several sets of as many ranks on the same hosts. It keeps what it has
 // worked out and its memory. One thread.
 class Pricer {
@@ -97,6 +99,8 @@ class Pricer {
   // Those of price(); nullopt if they are `most_ns` or more, which costs less than to find them.
   std::optional<double> ns_below(double most_ns, std::span<const schedule::Schedule> set,
                                  const Calls& calls);
+  // The same of an outlined set, whose ranks are on one host.
+  std::optional<double> ns_below(double most_ns, const Outline& outline, const Calls& calls);
   double ns_of_alike(const schedule::Schedule& any, const Calls& calls);
   double least_ns(const schedule::Schedule& one, const Calls& calls, Segments segments);
 

@@ -72,18 +72,30 @@ Helpable helpable_steps(const Schedule& schedule, std::vector<char>& needed) {
   const auto last_send = std::ranges::find_if(std::views::reverse(schedule.ops), sends).base();
   const auto waits = [](const Op& op) { return op.kind == OpKind::wait; };
   if (std::find_if(schedule.ops.begin(), last_send, waits) == last_send) return {};
-  find_needed_by_sends(schedule, needed);
+  needed.assign(schedule.ops.size(), 0);
   Helpable found;
-  for (std::size_t i = 0; i < schedule.ops.size(); ++i) {
+  bool input = false, output = false;  // of the needed ops from here on
+  for (auto i = static_cast<std::size_t>(last_send - schedule.ops.begin()); i-- > 0;) {
     const Op& op = schedule.ops[i];
-    if (needed[i] == 0) continue;
-    found.any = found.any || op.kind == OpKind::wait;
-    if (!found.any) continue;
-    found.stages_input = found.stages_input || touches(schedule, op, Memory::input);
-    found.stages_output = found.stages_output || touches(schedule, op, Memory::output);
-    if (found.stages_input && found.stages_output) break;
+    if (needed[i] == 0 && !sends(op)) continue;
+    for (const OpId before : schedule.after_of(op)) needed[base::index(before)] = 1;
+    if (op.kind == OpKind::wait) {
+      found = {.any = true, .stages_input = input, .stages_output = output};
+      if (input && output) break;
+    } else {
+      input = input || touches(schedule, op, Memory::input);
+      output = output || touches(schedule, op, Memory::output);
+    }
   }
   return found;
+}
+
+std::int64_t staged_elements(const Schedule& schedule, std::vector<char>& needed) {
+  const Helpable steps = helpable_steps(schedule, needed);
+  std::int64_t elements = 0;
+  if (steps.stages_input) elements += input_count(schedule.shape, schedule.rank);
+  if (steps.stages_output) elements += output_count(schedule.shape, schedule.rank);
+  return elements;
 }
 
 }  // namespace unisono::schedule

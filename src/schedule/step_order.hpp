@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "schedule/schedule.hpp"
@@ -30,5 +31,7 @@ struct Helpable {
   bool stages_input = false, stages_output = false;
 };
 Helpable helpable_steps(const Schedule& schedule, std::vector<char>& needed);
+// The elements of the caller's buffers that a helped rank has to copy to where others reach them.
+std::int64_t staged_elements(const Schedule& schedule, std::vector<char>& needed);
 
 }  // namespace unisono::schedule

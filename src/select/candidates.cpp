@@ -17,6 +17,7 @@ namespace unisono::select {
 namespace {
 
 using algorithm::Algorithm;
+using algorithm::Counted;
 using algorithm::Parameters;
 using schedule::Schedule;
 using schedule::Shape;
@@ -101,7 +102,7 @@ class CheapestOfRow {
     const Parameters usual = algorithm::default_parameters(row, priced);
     const auto usual_ns =
         look(usual, std::ranges::any_of(row.parameters, [&](const algorithm::ParameterSpec& spec) {
-               return spec.is_pieces || stops_early(spec);
+               return spec.counted == Counted::pieces || stops_early(spec);
              }));
     for (std::size_t i = 0; i < row.parameters.size(); ++i) compare_values(i, usual, usual_ns);
   }
@@ -136,7 +137,7 @@ class CheapestOfRow {
       }
     };
     if (!stops_early(spec)) {
-      go(values.begin(), values.end(), std::nullopt, spec.is_pieces);
+      go(values.begin(), values.end(), std::nullopt, spec.counted == Counted::pieces);
       return;
     }
     const auto above = std::ranges::upper_bound(values, usual_value);

@@ -31,9 +31,9 @@ const algorithm::ParameterSpec& spec_of(const Algorithm& row, const Parameters& 
   return row.parameters[number];
 }
 
-// Whether it counts ranks, as the degree of a tree does: it is neither a choice nor pieces.
+// Whether it may count ranks, as the degree of a tree does: it is neither a choice nor pieces.
 bool counts_ranks(const algorithm::ParameterSpec& spec) {
-  return spec.names.empty() && !spec.is_pieces;
+  return spec.names.empty() && spec.counted != algorithm::Counted::pieces;
 }
 
 bool is_number_of_all(const Algorithm& row, const Parameters& parameters, std::size_t number,

@@ -44,7 +44,7 @@ std::size_t PriceBook::Hash::operator()(const Key& key) const {
 PriceBook::Candidate PriceBook::candidate_of(const Algorithm& row, const Parameters& parameters,
                                              const Shape& shape) {
   return {.row = &row,
-          .parameters = parameters,
+          .parameters = algorithm::effective_parameters(row, shape, parameters),
           .count = shape.count,
           .of_blocks = shape.blocks.given() ? shape.blocks.total() : -1,
           .ranks = shape.ranks,
@@ -68,10 +68,8 @@ bool PriceBook::has_at_most(std::int64_t most, const Algorithm& row, const Param
 std::size_t PriceBook::steps_of_one(const Algorithm& row, const Parameters& parameters,
                                     const Shape& shape) {
   const schedule::Spares::Use use(spares_);
-  give_back(root_);
-  root_.push_back(row.build(shape, parameters, 0));
-  root_of_ = candidate_of(row, parameters, shape);
-  return root_.front().ops.size() + root_.front().targets.size();
+  keep_root(candidate_of(row, parameters, shape), row.build(shape, parameters, 0));
+  return root_->ops.size() + root_->targets.size();
 }
 
 bool PriceBook::costs_at_least(double ns, const Algorithm& row, const Parameters& parameters,
@@ -86,28 +84,32 @@ bool PriceBook::costs_at_least(double ns, const Algorithm& row, const Parameters
 double PriceBook::least_ns(const Algorithm& row, const Parameters& parameters, const Shape& shape,
                            const Pricing& pricing) {
   const schedule::Spares::Use use(spares_);
-  std::vector<Schedule> one;
-  one.push_back(row.build(shape, parameters, shape.root));
+  Schedule one = row.build(shape, parameters, shape.root);
   model::Calls calls;
   model::Segments segments = model::Segments::one;
   if (may_need_segments(shape, pricing)) {
     segments = model::Segments::as_many_or_more;
-    calls = calls_of(one, shape, pricing, false);
+    calls = calls_of({&one, 1}, shape, pricing, false);
     if (calls.segments > 1) {
-      one.front() = row.build(segment_of(row, shape, calls.segments), parameters, shape.root);
+      spares_.keep(std::move(one));
+      one = row.build(segment_of(row, shape, calls.segments), parameters, shape.root);
     }
   }
-  const double ns =
-      is_kept_ ? pricer_of(shape, pricing).least_ns(one.front(), calls, segments)
-               : model::least_ns(one.front(), *pricing.machine, pricing.work, calls, segments);
-  give_back(root_);
+  const double ns = is_kept_
+                        ? pricer_of(shape, pricing).least_ns(one, calls, segments)
+                        : model::least_ns(one, *pricing.machine, pricing.work, calls, segments);
   if (calls.segments <= 1) {
-    root_ = std::move(one);
-    root_of_ = candidate_of(row, parameters, shape);
+    keep_root(candidate_of(row, parameters, shape), std::move(one));
   } else {
-    give_back(one);
+    spares_.keep(std::move(one));
   }
   return ns;
+}
+
+void PriceBook::keep_root(const Candidate& candidate, Schedule&& schedule) {
+  if (root_) spares_.keep(std::move(*root_));
+  root_ = std::move(schedule);
+  root_of_ = candidate;
 }
 
 void PriceBook::give_back(std::vector<Schedule>& set) { spares_.keep_all(set); }
@@ -128,9 +130,12 @@ std::optional<double> PriceBook::ns_below(double most_ns, const Algorithm& row,
   if (known.at_least_ns >= most_ns) return std::nullopt;
   const Set& set = set_of(candidate, shape, pricing);
   model::Pricer& pricer = pricer_of(shape, pricing);
-  const std::optional<double> ns = set.are_alike
-                                       ? pricer.ns_of_alike(set.schedules.front(), set.calls)
-                                       : pricer.ns_below(most_ns, set.schedules, set.calls);
+  const auto find_ns = [&]() -> std::optional<double> {
+    if (set.are_alike) return pricer.ns_of_alike(set.schedules.front(), set.calls);
+    if (set.is_outlined) return pricer.ns_below(most_ns, set.outline, set.calls);
+    return pricer.ns_below(most_ns, set.schedules, set.calls);
+  };
+  const std::optional<double> ns = find_ns();
   if (!ns) {
     known.at_least_ns = most_ns;
     return std::nullopt;
@@ -153,29 +158,44 @@ const PriceBook::Set& PriceBook::set_of(const Candidate& candidate, const Shape&
   Set& set = sets_[next_set_];
   next_set_ = (next_set_ + 1) % sets_.size();
   set.candidate = {};
-  give_back(set.schedules);
-  const auto build = [&](const Shape& of) {
-    if (!root_.empty() && root_of_ == candidate) {
-      const int built = one_stands_for_all(*candidate.row, of) ? 1 : of.ranks;
-      set.schedules.reserve(static_cast<std::size_t>(built));
-      for (int rank = 0; rank < built; ++rank) {
-        set.schedules.push_back(rank == of.root
-                                    ? std::move(root_.front())
-                                    : candidate.row->build(of, candidate.parameters, rank));
-      }
-      root_.clear();
-    } else {
-      give_back(set.schedules);
-      build_for_price(*candidate.row, candidate.parameters, of, set.schedules);
-    }
-    set.are_alike = std::cmp_less(set.schedules.size(), shape.ranks);
-  };
-  build(shape);
-  set.calls = calls_of(set.schedules, shape, pricing, set.are_alike);
+  set.calls = build(candidate, shape, pricing, set);
   set.calls.slot_indexes = 0;  // no price in a row
-  if (set.calls.segments > 1) build(segment_of(*candidate.row, shape, set.calls.segments));
+  if (set.calls.segments > 1) {
+    build(candidate, segment_of(*candidate.row, shape, set.calls.segments), pricing, set);
+  }
   set.candidate = candidate;
   return set;
+}
+
+model::Calls PriceBook::build(const Candidate& candidate, const Shape& shape,
+                              const Pricing& pricing, Set& set) {
+  give_back(set.schedules);
+  const int built = one_stands_for_all(*candidate.row, shape) ? 1 : shape.ranks;
+  set.are_alike = built < shape.ranks;
+  set.is_outlined = !set.are_alike && !shape.hosts.given();
+  const bool helps = pricing.work.engine == model::Engine::helping;
+  // What the rank of one schedule receives, it sends as well.
+  const bool rotates = set.is_outlined && candidate.row->rotates && !shape.blocks.given();
+  const int last = rotates ? 1 : built;
+  BufferNeed need(static_cast<std::size_t>(last), pricing, set.are_alike || rotates);
+  set.outline.clear();
+  if (!set.is_outlined) set.schedules.reserve(static_cast<std::size_t>(built));
+  const bool has_root = root_ && root_of_ == candidate;
+  for (int rank = 0; rank < last; ++rank) {
+    Schedule schedule = has_root && rank == shape.root
+                            ? std::move(*root_)
+                            : candidate.row->build(shape, candidate.parameters, rank);
+    need.add(schedule);
+    if (set.is_outlined) {
+      set.outline.add(schedule, helps);
+      spares_.keep(std::move(schedule));
+    } else {
+      set.schedules.push_back(std::move(schedule));
+    }
+  }
+  if (rotates) set.outline.rotate(built - 1);
+  if (has_root) root_.reset();
+  return need.calls_of(shape);
 }
 
 model::Pricer& PriceBook::pricer_of(const Shape& shape, const Pricing& pricing) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "algorithm/algorithm.hpp"
+#include "model/outline/outline.hpp"
 #include "model/price.hpp"
 #include "schedule/spares.hpp"
 #include "select/pricing.hpp"
@@ -68,11 +69,13 @@ class PriceBook {
     double ns = -1;           // the price; negative: not known
     double at_least_ns = -1;  // what it reaches
   };
+  // One schedule where ranks are alike. Else the outline of all, or all of them if there are hosts.
   struct Set {
     Candidate candidate;
     model::Calls calls;
-    bool are_alike = false;
+    bool are_alike = false, is_outlined = false;
     std::vector<schedule::Schedule> schedules;
+    model::Outline outline;
   };
   struct PricerOfCores {
     int ranks = 0, hosts = 0, cores = 0, shared_cores = 0;
@@ -88,8 +91,12 @@ class PriceBook {
                   const schedule::Shape& shape, const Pricing& pricing);
   const Set& set_of(const Candidate& candidate, const schedule::Shape& shape,
                     const Pricing& pricing);
+  // Puts the schedules of a candidate, or of a segment of it, into the set; how its calls go.
+  model::Calls build(const Candidate& candidate, const schedule::Shape& shape,
+                     const Pricing& pricing, Set& set);
   model::Pricer& pricer_of(const schedule::Shape& shape, const Pricing& pricing);
 
+  void keep_root(const Candidate& candidate, schedule::Schedule&& schedule);
   void give_back(std::vector<schedule::Schedule>& set);
 
   bool is_kept_;
@@ -97,7 +104,7 @@ class PriceBook {
   std::unordered_map<Key, Known, Hash> known_;
   // The schedule of one rank that was built last, the root if there is one; or none.
   Candidate root_of_;
-  std::vector<schedule::Schedule> root_;
+  std::optional<schedule::Schedule> root_;
   // The last ones: a few ranks are priced on their own cores, and then on one.
   std::array<Set, 3> sets_;
   std::size_t next_set_ = 0;

@@ -29,49 +29,6 @@ model::Engine priced_engine(EngineKind engine) {
   return model::Engine::any;
 }
 
-// The need of receive buffers, near enough (plan/bind/receive_layout). They hold messages in slots,
-// scratch, and the multicasts of their rank, which the targets read there. Those of helped ranks
-// also hold input and output.
-class BufferNeed {
- public:
-  // One schedule is that of each rank, or of the only one that counts.
-  BufferNeed(std::span<const Schedule> set, const Pricing& pricing, bool are_alike)
-      : set_(set), pricing_(pricing), are_alike_(are_alike), elements_(set.size()) {}
-
-  std::int64_t most_elements() {
-    for (std::size_t i = 0; i < set_.size(); ++i) {
-      const Schedule& schedule = set_[i];
-      elements_[i] += schedule.scratch_count;
-      for (const schedule::Slot& slot : schedule.slots) elements_[i] += slot.count;
-      if (pricing_.work.staged_multicast) count_multicasts(i);
-      if (pricing_.work.engine == model::Engine::helping) {
-        elements_[i] += schedule::input_count(schedule.shape, schedule.rank) +
-                        schedule::output_count(schedule.shape, schedule.rank);
-      }
-    }
-    return std::ranges::max(elements_);
-  }
-
- private:
-  void count_multicasts(std::size_t i) {
-    const Schedule& schedule = set_[i];
-    for (const schedule::Op& op : schedule.ops) {
-      if (op.kind != schedule::OpKind::multicast) continue;
-      elements_[i] += op.left.count;
-      if (set_.size() == 1 && !are_alike_) continue;
-      for (const schedule::Target& target : schedule.targets_of(op)) {
-        // If one schedule stands for all, it also receives what it sends.
-        elements_[are_alike_ ? 0 : static_cast<std::size_t>(target.peer)] -= op.left.count;
-      }
-    }
-  }
-
-  std::span<const Schedule> set_;
-  const Pricing& pricing_;
-  bool are_alike_;
-  std::vector<std::int64_t> elements_;
-};
-
 }  // namespace
 
 void build_for_price(const Algorithm& row, const Parameters& parameters, const Shape& shape,
@@ -87,27 +44,58 @@ std::int64_t vector_bytes(const Shape& shape, const Pricing& pricing) {
   return shape.count * pricing.work.bytes_of_element();
 }
 
-model::Calls calls_of(std::span<const Schedule> set, const Shape& shape, const Pricing& pricing,
-                      bool are_alike) {
+void BufferNeed::add(const Schedule& schedule) {
+  if (pricing_.receive_buffer_bytes <= 0) return;
+  std::int64_t& elements = elements_[next_];
+  elements += schedule.scratch_count;
+  for (const schedule::Slot& slot : schedule.slots) elements += slot.count;
+  if (pricing_.work.staged_multicast) count_multicasts(schedule);
+  if (pricing_.work.engine == model::Engine::helping) {
+    elements += schedule::input_count(schedule.shape, schedule.rank) +
+                schedule::output_count(schedule.shape, schedule.rank);
+  }
+  ++next_;
+}
+
+void BufferNeed::count_multicasts(const Schedule& schedule) {
+  if (schedule.targets.empty()) return;
+  for (const schedule::Op& op : schedule.ops) {
+    if (op.kind != schedule::OpKind::multicast) continue;
+    elements_[next_] += op.left.count;
+    if (elements_.size() == 1 && !are_alike_) continue;
+    for (const schedule::Target& target : schedule.targets_of(op)) {
+      // If one schedule stands for all, it also receives what it sends.
+      elements_[are_alike_ ? 0 : static_cast<std::size_t>(target.peer)] -= op.left.count;
+    }
+  }
+}
+
+model::Calls BufferNeed::calls_of(const Shape& shape) const {
   const auto indexes_of = [&](const Buffers& size) {
-    return pricing.in_row ? size.slot_indexes : 0;
+    return pricing_.in_row ? size.slot_indexes : 0;
   };
-  const Buffers& bulk = pricing.buffers.back();
-  if (pricing.receive_buffer_bytes <= 0) return {.slot_indexes = indexes_of(bulk)};
-  const std::int64_t bytes =
-      BufferNeed(set, pricing, are_alike).most_elements() * pricing.work.bytes_of_element();
-  for (const Buffers& size : std::span(pricing.buffers).first<2>()) {
+  const Buffers& bulk = pricing_.buffers.back();
+  if (pricing_.receive_buffer_bytes <= 0) return {.slot_indexes = indexes_of(bulk)};
+  const std::int64_t bytes = std::ranges::max(elements_) * pricing_.work.bytes_of_element();
+  for (const Buffers& size : std::span(pricing_.buffers).first<2>()) {
     if (bytes <= size.bytes) return {.slot_indexes = indexes_of(size)};
   }
   model::Calls calls{.slot_indexes = indexes_of(bulk)};
   if (shape.blocks.given() || shape.count <= 1) return calls;
   const auto parts = [](std::int64_t whole, std::int64_t of) { return (whole + of - 1) / of; };
-  std::int64_t segments = parts(bytes, pricing.receive_buffer_bytes);
-  if (pricing.segment_bytes > 0) {
-    segments = std::max(segments, parts(vector_bytes(shape, pricing), pricing.segment_bytes));
+  std::int64_t segments = parts(bytes, pricing_.receive_buffer_bytes);
+  if (pricing_.segment_bytes > 0) {
+    segments = std::max(segments, parts(vector_bytes(shape, pricing_), pricing_.segment_bytes));
   }
   calls.segments = std::clamp<std::int64_t>(segments, 1, shape.count);
   return calls;
+}
+
+model::Calls calls_of(std::span<const Schedule> set, const Shape& shape, const Pricing& pricing,
+                      bool are_alike) {
+  BufferNeed need(set.size(), pricing, are_alike);
+  for (const Schedule& schedule : set) need.add(schedule);
+  return need.calls_of(shape);
 }
 
 // In equal shares of the ranks: then one schedule may stand for all. Where one stands for all in

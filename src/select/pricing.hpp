@@ -60,7 +60,30 @@ base::Result<model::Price> price_of(const algorithm::Algorithm& row,
 // where one stands for all. Then how calls go by the schedules of a shape.
 void build_for_price(const algorithm::Algorithm& row, const algorithm::Parameters& parameters,
                      const schedule::Shape& shape, std::vector<schedule::Schedule>& set);
-// are_alike: one schedule stands for all. One that does not is the only one that counts.
+
+// The need of receive buffers, near enough (plan/bind/receive_layout). They hold messages in slots,
+// scratch, and the multicasts of their rank, which the targets read there. Those of helped ranks
+// also hold input and output.
+class BufferNeed {
+ public:
+  // Of so many schedules. are_alike: one stands for all. One that does not is the only one that
+  // counts. `pricing` outlives it.
+  BufferNeed(std::size_t schedules, const Pricing& pricing, bool are_alike)
+      : pricing_(pricing), are_alike_(are_alike), elements_(schedules) {}
+
+  // The schedule of the next rank.
+  void add(const schedule::Schedule& schedule);
+  // How calls go that need so much.
+  model::Calls calls_of(const schedule::Shape& shape) const;
+
+ private:
+  void count_multicasts(const schedule::Schedule& schedule);
+
+  const Pricing& pricing_;
+  bool are_alike_;
+  std::size_t next_ = 0;
+  std::vector<std::int64_t> elements_;
+};
 model::Calls calls_of(std::span<const schedule::Schedule> set, const schedule::Shape& shape,
                       const Pricing& pricing, bool are_alike);
 // The shape of one of so many segments, as the row is priced.

@@ -18,7 +18,8 @@ constexpr ParameterSpec kZeta[] = {
      .low = 0,
      .high = 10,
      .fallback = 3,
-     .help = "the last dimensions, done directly; 0 is recursive doubling"}};
+     .help = "the last dimensions, done directly; 0 is recursive doubling",
+     .counted = Counted::halvings}};
 
 constexpr ParameterSpec kBatch = {
     .name = "batch",
@@ -204,6 +205,7 @@ constexpr Algorithm kRows[] = {
      .bytes = "(P-1) m",
      .wins = "short and medium blocks; far ranks get the short messages; any P",
      .keeps_order = true,
+     .rotates = true,
      .parameters = kAggregated,
      .build = pat},
     {.name = "two-level",

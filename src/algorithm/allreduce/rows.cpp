@@ -31,7 +31,8 @@ constexpr ParameterSpec kSplitRelease[] = {
      .low = 0,
      .high = 10,
      .fallback = 1,
-     .help = "how often the vector is halved, with no more pieces than ranks"},
+     .help = "how often the vector is halved, with no more pieces than ranks",
+     .counted = Counted::halvings},
     kFanIn[0]};
 constexpr ParameterSpec kTwoLevel[] = {inner_choice(kInner), kFanInOfHost};
 

@@ -15,7 +15,8 @@ constexpr ParameterSpec kSplit[] = {
      .low = 1,
      .high = 10,
      .fallback = 3,
-     .help = "how often the vector is halved, and the ranks with it"},
+     .help = "how often the vector is halved, and the ranks with it",
+     .counted = Counted::halvings},
     kDegree[0]};
 
 constexpr std::string_view kInner[] = {"serial", "fnomial",   "binary", "rabenseifner",

@@ -89,6 +89,7 @@ constexpr Algorithm kRows[] = {
      .bytes = "(P-1) m",
      .wins = "short vectors; far ranks get the short messages; any P",
      .keeps_order = false,
+     .rotates = true,
      .parameters = kAggregated,
      .build = pat},
     {.name = "two-level",

@@ -78,6 +78,60 @@ TEST(Alike, RanksAreWhereTheRowSaysSo) {
   }
 }
 
+// Each rank has the ops of rank 0, and its peers are as many ranks further on.
+TEST(Alike, RanksRotateWhereTheRowSaysSo) {
+  int rows = 0;
+  for (const Algorithm& row : table()) {
+    if (!row.rotates) continue;
+    ++rows;
+    for (int ranks = 1; ranks <= 40; ++ranks) {
+      for (const std::int64_t count : {0, 1, 5}) {
+        const Shape shape{.collective = row.collective, .ranks = ranks, .count = count};
+        for (const Parameters& parameters : parameter_choices(row, shape)) {
+          const Schedule first = row.build(shape, parameters, 0);
+          for (int rank = 1; rank < ranks; ++rank) {
+            const Schedule other = row.build(shape, parameters, rank);
+            ASSERT_EQ(difference(first, other), "") << describe(row, parameters) << ", " << ranks;
+            EXPECT_EQ(first.scratch_count, other.scratch_count);
+            for (std::size_t i = 0; i < first.targets.size(); ++i) {
+              ASSERT_EQ(other.targets[i].peer, (first.targets[i].peer + rank) % ranks)
+                  << describe(row, parameters) << ", rank " << rank << " of " << ranks;
+            }
+          }
+        }
+      }
+    }
+  }
+  EXPECT_EQ(rows, 2);
+}
+
+TEST(EffectiveParameters, GiveTheSameSchedules) {
+  int compared = 0;
+  for (const Algorithm& row : table()) {
+    for (const int ranks : {2, 3, 4, 7, 8, 13}) {
+      const Shape shape{.collective = row.collective,
+                        .ranks = ranks,
+                        .count = row.collective == Collective::barrier ? 0 : 20};
+      const Parameters usual = default_parameters(row, shape);
+      for (std::size_t i = 0; i < row.parameters.size(); ++i) {
+        if (row.parameters[i].counted != Counted::halvings) continue;
+        for (int value = row.parameters[i].low; value <= row.parameters[i].high; ++value) {
+          Parameters parameters = usual;
+          parameters.values[i] = value;
+          const Parameters effective = effective_parameters(row, shape, parameters);
+          EXPECT_LE(1 << effective.values[i], ranks);
+          for (int rank = 0; rank < ranks; ++rank) {
+            EXPECT_EQ(row.build(shape, parameters, rank), row.build(shape, effective, rank))
+                << describe(row, parameters) << ", rank " << rank << " of " << ranks;
+          }
+          ++compared;
+        }
+      }
+    }
+  }
+  EXPECT_GT(compared, 150);
+}
+
 TEST(Alike, UnequalBlocksAndSharesAreNot) {
   const Algorithm& ring = *find(Collective::allgather, "ring");
   Shape shape{.collective = Collective::allgather, .ranks = 3, .count = 2};

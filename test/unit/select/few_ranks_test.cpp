@@ -54,7 +54,7 @@ TEST(ForAll, ADegreeOfAllRanksStaysOneAndPiecesStayAsTheyAre) {
   EXPECT_EQ(for_all(with(0, 8, tree, few), tree, 16, all).values[0], 8);
   EXPECT_TRUE(stands_for_all(with(0, 16, tree, few), tree, 16));
   const Algorithm& chain = *algorithm::find(Collective::reduce, "chain");
-  ASSERT_TRUE(chain.parameters[0].is_pieces);
+  ASSERT_EQ(chain.parameters[0].counted, algorithm::Counted::pieces);
   EXPECT_EQ(for_all(with(0, 16, chain, few), chain, 16, all).values[0], 16);
   EXPECT_FALSE(stands_for_all(with(0, 16, chain, few), chain, 16));
 }

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The price of an outlined set: that of its schedules, to the last bit.
+#include "model/outline/outline.hpp"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "algorithm/algorithm.hpp"
+#include "model/default_machine.hpp"
+#include "model/price.hpp"
+#include "schedule/builder.hpp"
+
+namespace unisono::model::outline_test {
+namespace {
+
+using algorithm::Algorithm;
+using schedule::Schedule;
+using schedule::Shape;
+
+struct Case {
+  Engine engine;
+  int cores;
+};
+constexpr Case kCases[] = {
+    {Engine::inline_, 64}, {Engine::inline_, 2}, {Engine::helping, 2}, {Engine::helping, 5}};
+
+Work work_of(const Case& each, const Shape& shape) {
+  Work work{.engine = each.engine,
+            .type = arith::Type::float64,
+            .staged_multicast = each.cores != 2,
+            .cores = each.cores};
+  if (schedule::is_reduction(shape.collective)) work.op = arith::Operator::sum;
+  return work;
+}
+
+// visit(row, shape, set) for each row of the table, with some numbers of ranks and elements.
+template <class Visit>
+void for_each_set(const Visit& visit) {
+  for (const Algorithm& row : algorithm::table()) {
+    for (const int ranks : {2, 5, 8}) {
+      for (const std::int64_t count : {0, 3, 5000}) {
+        Shape shape{.collective = row.collective, .ranks = ranks, .count = count};
+        if (row.collective == schedule::Collective::barrier) shape.count = 0;
+        if (schedule::is_rooted(row.collective)) shape.root = ranks / 2;
+        shape.exact = row.sums_exactly;
+        const auto parameters = algorithm::default_parameters(row, shape);
+        if (!algorithm::is_legal(row, shape, parameters)) continue;
+        std::vector<Schedule> set;
+        for (int r = 0; r < ranks; ++r) set.push_back(row.build(shape, parameters, r));
+        visit(row, shape, set);
+      }
+    }
+  }
+}
+
+TEST(Outline, HasThePriceOfItsSchedules) {
+  int compared = 0;
+  for_each_set([&](const Algorithm& row, const Shape& shape, const std::vector<Schedule>& set) {
+    for (const Case& each : kCases) {
+      const Work work = work_of(each, shape);
+      Outline outline;
+      for (const Schedule& one : set) outline.add(one, each.engine == Engine::helping);
+      Pricer pricer(default_machine(), work, shape);
+      for (const std::int64_t segments : {1, 3}) {
+        SCOPED_TRACE(testing::Message() << row.name << ", " << shape.ranks << " ranks, "
+                                        << shape.count << " elements, " << segments << " segments");
+        const Calls calls{.segments = segments};
+        const double ns = price(set, default_machine(), work, calls).ns;
+        EXPECT_EQ(pricer.ns_below(kAnyPrice, outline, calls), ns);
+        EXPECT_EQ(pricer.ns_below(std::nextafter(ns, kAnyPrice), outline, calls), ns);
+        EXPECT_EQ(pricer.ns_below(ns, outline, calls), std::nullopt);
+        EXPECT_EQ(pricer.ns_below(ns / 2, outline, calls), std::nullopt);
+        ++compared;
+      }
+    }
+  });
+  EXPECT_GT(compared, 2000);
+}
+
+TEST(Outline, OfRowsThatRotateNeedsOneSchedule) {
+  int compared = 0;
+  for_each_set([&](const Algorithm& row, const Shape& shape, const std::vector<Schedule>& set) {
+    if (!row.rotates) return;
+    const Work work = work_of({Engine::helping, 2}, shape);
+    Outline outline;
+    outline.add(set.front(), true);
+    outline.rotate(shape.ranks - 1);
+    ASSERT_EQ(outline.ranks(), shape.ranks);
+    EXPECT_EQ(Pricer(default_machine(), work, shape).ns_below(kAnyPrice, outline, {}),
+              price(set, default_machine(), work).ns)
+        << row.name << ", " << shape.ranks << " ranks, " << shape.count << " elements";
+    ++compared;
+  });
+  EXPECT_GT(compared, 10);
+}
+
+// A multicast has its targets elsewhere, which have to move with it.
+TEST(Outline, RotatesTheTargetsOfMulticasts) {
+  const Shape shape{.collective = schedule::Collective::allgather, .ranks = 3, .count = 2};
+  schedule::Builder builder(shape, 0);
+  builder.multicast(std::array{schedule::Target{1, 0}, schedule::Target{2, 1}},
+                    schedule::input(0, 2));
+  Outline outline;
+  outline.add(std::move(builder).take(), false);
+  outline.rotate(2);
+  for (int rank = 0; rank < 3; ++rank) {
+    ASSERT_EQ(outline.steps_of(rank).size(), 1U);
+    const auto targets = outline.targets_of(outline.steps_of(rank).front());
+    ASSERT_EQ(targets.size(), 2U);
+    EXPECT_EQ(targets[0], (schedule::Target{(rank + 1) % 3, 0}));
+    EXPECT_EQ(targets[1], (schedule::Target{(rank + 2) % 3, 1}));
+  }
+}
+
+}  // namespace
+}  // namespace unisono::model::outline_test
