@@ -227,6 +227,29 @@ std::optional<Choice> choose_of_class(const Shape& shape, const Circumstances& n
   return choice;
 }
 
+// Whether prices were measured to choose as well as rules for short calls of ranks that help each
+// other, too. Of the other collectives, a rank that only sends returns before the price ends, or a
+// short block costs less than its price.
+bool prices_short_calls(schedule::Collective collective) {
+  switch (collective) {
+    case schedule::Collective::broadcast:
+    case schedule::Collective::scatter:
+    case schedule::Collective::reduce_scatter:
+    case schedule::Collective::scan:
+      return true;
+    case schedule::Collective::barrier:
+    case schedule::Collective::reduce:
+    case schedule::Collective::allreduce:
+    case schedule::Collective::allgather:
+    case schedule::Collective::gather:
+    case schedule::Collective::alltoall:
+    case schedule::Collective::exscan:
+    case schedule::Collective::many_to_many:
+      return false;
+  }
+  return false;
+}
+
 }  // namespace
 
 std::optional<std::int64_t> common_bytes(const Shape& shape, const Circumstances& now) {
@@ -236,15 +259,16 @@ std::optional<std::int64_t> common_bytes(const Shape& shape, const Circumstances
   return elements * now.element_bytes;
 }
 
-// The long calls of ranks that help each other. Their best algorithm changes with the number of
-// ranks and the length, and prices follow that better than rules. A machine file that does not know
-// the error of its prices is not sure enough.
+// The long calls of ranks that help each other, and the short ones of some collectives. Their best
+// algorithm changes with the number of ranks and the length, and prices follow that better than
+// rules. A machine file that does not know the error of its prices is not sure enough.
 bool goes_by_price(const Shape& shape, const Circumstances& now) {
   const auto bytes = common_bytes(shape, now);
   if (shape.exact || shape.hosts.given() || !bytes || !machine_of(now).price_error ||
       host_engine(shape, now) != EngineKind::helping) {
     return false;
   }
+  if (prices_short_calls(shape.collective)) return true;
   const std::int64_t all = schedule::has_blocks(shape.collective) ? *bytes * shape.ranks : *bytes;
   return all >= model::constant_of(machine_of(now), model::Constant::split_from).count();
 }

@@ -151,7 +151,7 @@ TEST(Choose, SplitsALongVectorOnlyWhereRanksHaveCores) {
 }
 
 // As measured on 2 cores, from the length on at which a vector is split (bench/choice).
-TEST(Choose, GoesByPriceForLongCallsOfHelpedRanks) {
+TEST(Choose, GoesByPriceForLongCallsOfHelpedRanksAndSomeShortOnes) {
   const Shape longer{.collective = Collective::allreduce, .ranks = 8, .count = 16'384};
   const Circumstances helped{.element_bytes = 8,
                              .oversubscribed = true,
@@ -189,8 +189,18 @@ TEST(Choose, GoesByPriceForLongCallsOfHelpedRanks) {
     if (schedule::has_blocks(collective)) other.count /= other.ranks;
     EXPECT_FALSE(by_rule(other, helped)) << schedule::collective_name(collective);
     EXPECT_EQ(choose(other, helped).algorithm, choose_by_price(other, helped)->algorithm);
+    // Of short calls, those for which prices were measured to choose at least as well.
     other.count = 2;
-    EXPECT_TRUE(by_rule(other, helped)) << "short: " << schedule::collective_name(collective);
+    const bool priced = collective == Collective::broadcast || collective == Collective::scatter ||
+                        collective == Collective::reduce_scatter;
+    EXPECT_EQ(by_rule(other, helped), !priced)
+        << "short: " << schedule::collective_name(collective);
+  }
+  for (const Collective collective : {Collective::scan, Collective::exscan}) {
+    other = longer;
+    other.collective = collective;
+    other.count = 2;
+    EXPECT_EQ(by_rule(other, helped), collective == Collective::exscan);
   }
   Circumstances alone = helped;
   alone.engine = base::EngineChoice::inline_;
