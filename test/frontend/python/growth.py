@@ -4,13 +4,22 @@
     left = growth(call, turns, watched)
 
 `left` says by how much each count grows with `turns` calls: the least of some rounds. A leak grows
-in each of them, and a cache does not. The collector runs before each count."""
+in each of them, and a cache does not. The collector runs before each count. Programs run it in
+in_new_process()."""
 
 import array
 import ctypes
 import gc
+import json
 import os
+import subprocess
 import sys
+from pathlib import Path
+
+# malloc caches freed blocks for each thread, and counts them as in use. Messages of many lengths
+# fill that cache over hundreds of calls, which looks like a leak. malloc reads this when a process
+# starts.
+_NO_CACHES = {"GLIBC_TUNABLES": "glibc.malloc.tcache_count=0"}
 
 
 class _MallInfo(ctypes.Structure):
@@ -43,6 +52,17 @@ def _counts(watched):
             sum(sys.getrefcount(each) for each in watched),
             len(os.listdir("/proc/self/fd")), len(os.listdir("/proc/self/task")),
             sum(1 for _ in open("/proc/self/maps")))
+
+
+def in_new_process(file, function, *args):
+    """The result of a function of a file, by its name. Arguments and result are values of JSON."""
+    file = Path(file).resolve()
+    program = (f"import json, sys\nsys.path.insert(0, {str(file.parent)!r})\nimport {file.stem}\n"
+               f"result = {file.stem}.{function}(*json.loads(sys.argv[1]))\n"
+               "print(json.dumps(result))")
+    ended = subprocess.run([sys.executable, "-c", program, json.dumps(args)], text=True, check=True,
+                           stdout=subprocess.PIPE, env=os.environ | _NO_CACHES)
+    return json.loads(ended.stdout.splitlines()[-1])
 
 
 def growth(call, turns, watched=(), settle=lambda: None, rounds=6):

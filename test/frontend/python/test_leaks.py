@@ -2,11 +2,12 @@
 """Thousands of calls leave no object, no memory, no descriptor and no thread behind."""
 
 import asyncio
+import ctypes
 
 import numpy
 import pytest
 import unisono
-from growth import growth, leaks
+from growth import growth, in_new_process, leaks
 
 TURNS = 1000
 
@@ -166,9 +167,14 @@ def counting(case, turns):
     return growth(lambda: case(job), turns, job.watched, job.settle)
 
 
+def of_ranks(name):
+    case = globals()[name]
+    return unisono.spawn(counting, (case, CASES[case]), ranks=2)
+
+
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
 def test_nothing_is_left(case):
-    for left in unisono.spawn(counting, (case, CASES[case]), ranks=2):
+    for left in in_new_process(__file__, "of_ranks", case.__name__):
         assert leaks(left, CASES[case]) == {}
 
 
@@ -179,8 +185,12 @@ def counting_mpi():
                   mpi.COMM_WORLD.Barrier)
 
 
+def of_mpi():
+    return unisono.spawn(counting_mpi, ranks=2)
+
+
 def test_nothing_is_left_by_mpi_calls():
-    for left in unisono.spawn(counting_mpi, ranks=2):
+    for left in in_new_process(__file__, "of_mpi"):
         assert leaks(left, TURNS) == {}
 
 
@@ -195,3 +205,22 @@ def a_leak(kind):
 @pytest.mark.parametrize("kind", ["heap bytes", "blocks", "descriptors"])
 def test_a_leak_is_found(kind):
     assert kind in a_leak(kind)
+
+
+def failing_with_a_leak():
+    """Each turn also keeps the smallest block of the heap."""
+    job, libc, turns = Job(), ctypes.CDLL(None), 20
+    libc.malloc.restype = ctypes.c_void_p
+
+    def turn():
+        failed(job)
+        libc.malloc(ctypes.c_size_t(1))
+    return leaks(growth(turn, turns, job.watched, job.settle), turns)
+
+
+def of_a_leak():
+    return unisono.spawn(failing_with_a_leak, ranks=2)
+
+
+def test_the_smallest_leak_is_found_beside_failures():
+    assert [list(found) for found in in_new_process(__file__, "of_a_leak")] == [["heap bytes"]] * 2

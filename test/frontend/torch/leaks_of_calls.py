@@ -13,7 +13,7 @@ import torch.distributed as dist
 from jobs import run
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "python"))
-from growth import growth, leaks  # noqa: E402 (of the Python front end's tests)
+from growth import growth, in_new_process, leaks  # noqa: E402 (of the Python front end's tests)
 
 CPU = torch.device("cpu")
 ONES = torch.ones(64)
@@ -85,11 +85,15 @@ def counting(case, turns):
     return growth(case, turns, (ONES, None), dist.barrier)
 
 
+def of_ranks(name, turns, folder):
+    return run(counting, Path(folder), 2, globals()[name], turns)
+
+
 @pytest.mark.parametrize("choice, case, turns", CASES,
                          ids=lambda each: getattr(each, "__name__", str(each)))
 def test_nothing_is_left(tmp_path, monkeypatch, choice, case, turns):
     monkeypatch.setenv("TORCH_UNISONO", choice)
-    for left in run(counting, tmp_path, 2, case, turns):
+    for left in in_new_process(__file__, "of_ranks", case.__name__, turns, str(tmp_path)):
         found = leaks(left, turns)
         if case in (groups, failed):
             found = {name: count for name, count in found.items() if name in OF_GROUPS}
