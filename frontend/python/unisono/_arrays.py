@@ -128,11 +128,29 @@ def dtype_of(number: int) -> Any:
 
 def apply(function: Callable[[Any, Any], Any], target: memoryview, left: memoryview,
           right: memoryview, number: int) -> None:
-    """target = function(left, right), for the library."""
+    """target = function(left, right), for the library. It uses the memory again afterwards, so a
+    function that may keep its arrays gets copies, and nothing here is kept by an exception."""
     import numpy
-    dtype = dtype_of(number)
-    result = function(numpy.frombuffer(left, dtype), numpy.frombuffer(right, dtype))
-    numpy.copyto(numpy.frombuffer(target, dtype), result, casting="same_kind")
+    views = (left, right, target)
+    arrays: list[Any] = []
+    try:
+        dtype = dtype_of(number)
+        arrays += [numpy.frombuffer(view, dtype) for view in views]
+        if type(function) is numpy.ufunc and _is_of_pairs(function):
+            function(arrays[0], arrays[1], out=arrays[2])
+        else:
+            result = function(arrays[0].copy(), arrays[1].copy())
+            numpy.copyto(arrays[2], result, casting="same_kind")
+    finally:
+        arrays.clear()
+        for view in views:
+            view.release()
+
+
+def _is_of_pairs(ufunc: Any) -> bool:
+    """From two elements to one."""
+    types: str = ufunc.types[0]  # for instance dd->d
+    return ufunc.signature is None and len(types) == 5 and types.find("->") == 2
 
 
 def on_bools(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:

@@ -7,9 +7,9 @@ from typing import Any, Callable
 class Op:
     """An operator from a function of two NumPy arrays that returns one, element by element.
 
-    The function is associative. Without `commutative` the order of ranks is kept. The first use
-    makes an operator of the library, which lives until the process ends. So make each Op once, and
-    let all ranks use their first ones in the same order.
+    The function is associative, and may keep and change its arrays. Without `commutative` the order
+    of ranks is kept. The first use makes an operator of the library, which lives until the process
+    ends. So make each Op once, and let all ranks use their first ones in the same order.
     """
 
     _unisono_op = True
