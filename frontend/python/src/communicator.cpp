@@ -29,6 +29,24 @@ std::atomic<std::thread::id> ending{};
 constexpr std::chrono::seconds kLeaving{5};
 constexpr std::chrono::milliseconds kPause{1};
 
+int visits = 0;
+
+// With the GIL. Python ends a thread that takes it later, in the middle of C++ functions.
+[[noreturn]] void stay_without_gil() {
+  PyEval_SaveThread();
+  for (;;) pause();
+}
+
+// Calls the library without the GIL, where nothing can end the call early.
+template <class Call>
+int without_gil(const Call& call) {
+  PyThreadState* const state = PyEval_SaveThread();
+  const int code = call();
+  while (has_lost_python()) pause();
+  PyEval_RestoreThread(state);
+  return code;
+}
+
 // All of this process. The set outlives the interpreter on purpose.
 std::set<Communicator*>& living() {
   static auto* const all = new std::set<Communicator*>;
@@ -128,6 +146,13 @@ bool has_lost_python() {
   return thread != std::thread::id() && thread != std::this_thread::get_id();
 }
 
+Visit::Visit() {
+  if (has_lost_python()) stay_without_gil();
+  ++visits;
+}
+
+Visit::~Visit() { --visits; }
+
 Communicator::Communicator(unisono_comm_t handle, const Communicator* world)
     : handle_(handle), world_(world == nullptr ? this : world), forks_(forks) {
   check(unisono_comm_rank(handle, &rank_));
@@ -138,6 +163,7 @@ Communicator::Communicator(unisono_comm_t handle, const Communicator* world)
 
 // A forked child leaves everything as it is: it belongs to the parent.
 Communicator::~Communicator() {
+  const Visit visit;
   living().erase(this);
   std::string unheard;
   if (is_open()) end(unheard);
@@ -176,6 +202,7 @@ void Communicator::close() {
     handle_ = nullptr;
     return;
   }
+  const Visit visit;
   {
     const Use use(*this);
     require_no_other_thread();
@@ -215,6 +242,7 @@ void Communicator::require_open() const {
 }
 
 void Communicator::Use::prepare() {
+  if (has_lost_python()) stay_without_gil();
   communicator_.require_open();
   if (communicator_.is_in_use_) {
     raise(UNISONO_ERROR_STATE,
@@ -239,6 +267,7 @@ void Communicator::raise_failure(int code) {
 }
 
 void Communicator::refuse_because_of(const std::string& why) {
+  const Visit visit;
   const nb::gil_scoped_release release;
   unisono_refuse(handle_, why.c_str());
 }
@@ -287,12 +316,7 @@ bool has_joined() { return joined; }
 std::unique_ptr<Communicator> init() {
   joined = true;
   unisono_comm_t world = nullptr;
-  int code = UNISONO_OK;
-  {
-    const nb::gil_scoped_release release;
-    code = unisono_init(&world);
-  }
-  check(code);
+  check(without_gil([&world] { return unisono_init(&world); }));
   return std::make_unique<Communicator>(world, nullptr);
 }
 
@@ -305,11 +329,8 @@ std::unique_ptr<Communicator> init_with(int rank, int size, const nb::callable& 
   options.size = sizeof options;
   options.timeout_ms = static_cast<std::int64_t>(std::ceil(timeout * 1000));
   unisono_comm_t world = nullptr;
-  int code = UNISONO_OK;
-  {
-    const nb::gil_scoped_release release;
-    code = unisono_init_with(rank, size, &callbacks, &options, &world);
-  }
+  const int code =
+      without_gil([&] { return unisono_init_with(rank, size, &callbacks, &options, &world); });
   if (exchange.error.is_valid()) raise(exchange.error);
   check(code);
   return std::make_unique<Communicator>(world, nullptr);
@@ -329,7 +350,8 @@ void close_all() {
 void end_of_interpreter() {
   ending = std::this_thread::get_id();
   const auto limit = std::chrono::steady_clock::now() + kLeaving;
-  while (Communicator::is_any_in_a_call() && std::chrono::steady_clock::now() < limit) {
+  const auto is_any_in_library = [] { return visits > 0 || Communicator::is_any_in_a_call(); };
+  while (is_any_in_library() && std::chrono::steady_clock::now() < limit) {
     const nb::gil_scoped_release release;
     std::this_thread::sleep_for(kPause);
   }

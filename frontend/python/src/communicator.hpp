@@ -27,6 +27,16 @@ struct Abandoned {
 // Whether another thread ends the interpreter.
 bool has_lost_python();
 
+// A thread that is in the library beside the calls of a Communicator::Use, under the GIL at first
+// and at last. The end of the interpreter waits for it, and later ones stay.
+class Visit {
+ public:
+  Visit();
+  ~Visit();
+  Visit(const Visit&) = delete;
+  Visit& operator=(const Visit&) = delete;
+};
+
 // Operations are under way on communicators that nobody has any more. Under the GIL.
 extern bool has_orphans;
 
@@ -104,7 +114,9 @@ class Communicator {
 
  private:
   // Most often there is nothing to look at before a call.
-  bool is_ready() const { return is_open() && !is_in_use_ && abandoned_.empty() && !has_orphans; }
+  bool is_ready() const {
+    return is_open() && !is_in_use_ && abandoned_.empty() && !has_orphans && !has_lost_python();
+  }
   [[noreturn]] void raise_failure(int code);
   void drop_completed();
   // Ends the handle, or leaves it to later calls while abandoned operations use their arrays.
@@ -140,6 +152,7 @@ std::unique_ptr<Communicator> init_with(int rank, int size, const nanobind::call
 // Ends all worlds.
 void close_all();
 // The same at the interpreter's end. Calls of other threads end before, and these threads stay.
+// Threads that call later stay as well: the job ends meanwhile.
 void end_of_interpreter();
 // Counts forks, so that a child does not use what is its parent's.
 void watch_forks();

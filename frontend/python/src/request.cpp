@@ -104,6 +104,7 @@ Plan::Plan(nb::object owner, std::unique_ptr<Call> call)
 // the communicator, the plan stays until a later one.
 Plan::~Plan() {
   if (plan_ == nullptr) return;
+  const Visit visit;
   if (call_->comm.is_own() && (is_active_ || call_->comm.is_in_use())) {
     call_->comm.keep({nullptr, call_, plan_});
   } else if (call_->comm.is_own()) {
@@ -166,6 +167,7 @@ void Plan::close() {
   if (call_->comm.is_open()) wait();
   const unisono_plan_t plan = std::exchange(plan_, nullptr);
   const auto call = std::exchange(call_, nullptr);  // with the arrays
+  const Visit visit;
   if (call->comm.is_own()) check(unisono_plan_free(plan));
 }
 

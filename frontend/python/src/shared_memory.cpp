@@ -23,6 +23,7 @@ PyType_Slot shared_memory_slots[] = {
 
 // Not a Use: other threads may be in a call on the communicator meanwhile.
 SharedMemory::SharedMemory(const Communicator& communicator, std::uint64_t bytes) {
+  const Visit visit;
   communicator.require_open();
   if (bytes > static_cast<std::uint64_t>(std::numeric_limits<Py_ssize_t>::max())) {
     raise(UNISONO_ERROR_ARGUMENT, "an array of " + std::to_string(bytes) + " bytes is too long");

@@ -3,6 +3,8 @@
 
 import gc
 import os
+import subprocess
+import sys
 import threading
 import time
 
@@ -207,3 +209,48 @@ def forking():
 
 def test_a_fork_while_a_thread_waits():
     assert unisono.spawn(forking, ranks=2) == [2, 2]
+
+
+WORKING = """
+import numpy, sys, threading, unisono
+TURNS = 20
+comm = unisono.init()
+turns = threading.Semaphore(0)
+ones = numpy.ones(3000)
+
+def add(left, right):
+    return left + right
+
+def poll(comm):
+    request = comm.allreduce_start(ones)
+    while not request.done():
+        pass
+
+def plan(comm):
+    with comm.allreduce_plan(ones, op=add) as plan:
+        plan()
+
+def repeat(call, comm):
+    try:
+        while True:
+            call(comm)
+            turns.release()
+    except unisono.Error:
+        turns.release(TURNS * 100)  # the other rank has left
+
+comm.allreduce(1.0, op=add)
+calls = [lambda comm: comm.allreduce(ones), lambda comm: comm.allreduce_start(ones).wait(), poll,
+         plan, lambda comm: comm.allreduce(ones, op=add)]
+for call in calls:
+    threading.Thread(target=repeat, args=(call, comm.dup()), daemon=True).start()
+for _ in range(TURNS * len(calls) * (1 + comm.rank)):  # one rank ends before the other
+    turns.acquire()
+"""
+
+
+def test_the_interpreter_ends_while_daemon_threads_work(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(WORKING)
+    ended = subprocess.run([sys.executable, "-m", "unisono", "run", "-n", "2", sys.executable,
+                            program], check=False, text=True, capture_output=True)
+    assert (ended.returncode, ended.stderr) == (0, "")
