@@ -93,8 +93,8 @@ struct Algorithm {
   bool uses_hosts = false;  // the schedule depends on which ranks share a host (Shape::hosts)
   Alike alike = Alike::never;
   bool alike_in_shares = false;  // ... if the ranks' shares of the vector are equal, too
-  // With blocks of equal length, each rank's schedule is that of rank 0 but for places of blocks,
-  // and its peers are as many ranks further on, cyclically.
+  // With blocks of equal length, each rank's schedule is that of rank 0 but for places of blocks.
+  // Its peers are as many ranks further on, cyclically.
   bool rotates = false;
   std::span<const ParameterSpec> parameters;
   std::span<const Part> parts = {};  // of a mock-up, one after the other

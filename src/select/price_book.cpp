@@ -174,7 +174,7 @@ model::Calls PriceBook::build(const Candidate& candidate, const Shape& shape,
   set.are_alike = built < shape.ranks;
   set.is_outlined = !set.are_alike && !shape.hosts.given();
   const bool helps = pricing.work.engine == model::Engine::helping;
-  // What the rank of one schedule receives, it sends as well.
+  // The rank of one schedule receives as much as it sends.
   const bool rotates = set.is_outlined && candidate.row->rotates && !shape.blocks.given();
   const int last = rotates ? 1 : built;
   BufferNeed need(static_cast<std::size_t>(last), pricing, set.are_alike || rotates);

@@ -66,8 +66,8 @@ void build_for_price(const algorithm::Algorithm& row, const algorithm::Parameter
 // also hold input and output.
 class BufferNeed {
  public:
-  // Of so many schedules. are_alike: one stands for all. One that does not is the only one that
-  // counts. `pricing` outlives it.
+  // It takes so many schedules. are_alike: one stands for all. One that does not is the only one
+  // that counts. `pricing` outlives it.
   BufferNeed(std::size_t schedules, const Pricing& pricing, bool are_alike)
       : pricing_(pricing), are_alike_(are_alike), elements_(schedules) {}
 

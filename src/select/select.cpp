@@ -228,7 +228,7 @@ std::optional<Choice> choose_of_class(const Shape& shape, const Circumstances& n
 }
 
 // Whether prices were measured to choose as well as rules for short calls of ranks that help each
-// other, too. Of the other collectives, a rank that only sends returns before the price ends, or a
+// other, too. In the other collectives, a rank that only sends returns before the price ends, or a
 // short block costs less than its price.
 bool prices_short_calls(schedule::Collective collective) {
   switch (collective) {

@@ -189,7 +189,7 @@ TEST(Choose, GoesByPriceForLongCallsOfHelpedRanksAndSomeShortOnes) {
     if (schedule::has_blocks(collective)) other.count /= other.ranks;
     EXPECT_FALSE(by_rule(other, helped)) << schedule::collective_name(collective);
     EXPECT_EQ(choose(other, helped).algorithm, choose_by_price(other, helped)->algorithm);
-    // Of short calls, those for which prices were measured to choose at least as well.
+    // Short calls go by price where prices were measured to choose at least as well.
     other.count = 2;
     const bool priced = collective == Collective::broadcast || collective == Collective::scatter ||
                         collective == Collective::reduce_scatter;
