@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -267,8 +268,10 @@ void step_without(World& world, int hung) {
   if (rank != hung) world.at(rank).progress();
 }
 
-std::optional<base::Result<bool>> ask(World& world, int rank, Comparison how, std::uint64_t value,
-                                      int hung = kNone) {
+// look() is called after each step.
+std::optional<base::Result<bool>> ask(
+    World& world, int rank, Comparison how, std::uint64_t value, int hung = kNone,
+    const std::function<void()>& look = [] {}) {
   EXPECT_TRUE(world.at(rank).words().begin().ok());
   for (int steps = 0; steps < 1'000'000; ++steps) {
     auto answer = world.at(rank).words().step(how, value);
@@ -281,6 +284,7 @@ std::optional<base::Result<bool>> ask(World& world, int rank, Comparison how, st
     }
     watch_at(world.at(rank).members().job(),
              world.datagrams() == nullptr ? 0 : world.datagrams()->now_ns());
+    look();
   }
   return std::nullopt;
 }
@@ -324,9 +328,14 @@ TEST(Query, NamesWhoIsLost) {
 
 enum class Silence : std::uint8_t { cut_off, ended, hung };
 
-// Rank 1, alone on its host, falls silent in one of these ways, and rank 0 asks. Returns how long
-// that takes in virtual time.
-std::int64_t time_to_name_the_silent(Silence silence, WorldOptions options) {
+// Virtual times since rank 0 began to ask.
+struct Times {
+  std::int64_t silent_ns = -1;  // when the silence was longer than the limit
+  std::int64_t named_ns = -1;   // when the query named the silent rank
+};
+
+// Rank 1, alone on its host, falls silent in one of these ways, and rank 0 asks.
+Times name_the_silent(Silence silence, const WorldOptions& options, std::int64_t limit_ns) {
   World world(options);
   constexpr int kSilent = 1;
   if (silence == Silence::cut_off) {
@@ -334,15 +343,23 @@ std::int64_t time_to_name_the_silent(Silence silence, WorldOptions options) {
   } else if (silence == Silence::ended) {
     world.datagrams()->kill(kSilent);
   }
-  const std::int64_t before = world.datagrams()->now_ns();
+  const std::int64_t before_ns = world.datagrams()->now_ns();
+  Times times;
+  const auto look = [&] {
+    const bool is_silent = world.at(0).members().job().network()->silence_ns(kSilent) > limit_ns;
+    if (is_silent && times.silent_ns < 0) {
+      times.silent_ns = world.datagrams()->now_ns() - before_ns;
+    }
+  };
   const int hung = silence == Silence::cut_off ? kNone : kSilent;
-  const auto answer = ask(world, 0, Comparison::equal, 0, hung);
+  const auto answer = ask(world, 0, Comparison::equal, 0, hung, look);
   EXPECT_TRUE(answer && !answer->ok());
-  if (!answer || answer->ok()) return 0;
+  if (!answer || answer->ok()) return times;
   EXPECT_EQ(answer->error().code, Code::rank_lost);
   EXPECT_NE(answer->error().message.find("rank 1 is lost (it does not answer"), std::string::npos)
       << answer->error().message;
-  return world.datagrams()->now_ns() - before;
+  times.named_ns = world.datagrams()->now_ns() - before_ns;
+  return times;
 }
 
 // The times of docs/howto/survive-a-lost-rank.md: UNISONO_DETECT_TIMEOUT_HOSTS, then the longest
@@ -367,12 +384,13 @@ TEST(Query, NamesASilentRankWithinTheStatedTime) {
         WorldOptions options = on_hosts({0, 1, 0, 2}, seed);
         options.settings["UNISONO_DETECT_TIMEOUT"] = std::to_string(limits.detect_ms) + "ms";
         options.settings["UNISONO_DETECT_TIMEOUT_HOSTS"] = std::to_string(limits.hosts_ms) + "ms";
-        const std::int64_t took_ns = time_to_name_the_silent(silence, options);
         const std::int64_t limit_ns = limits.hosts_ms * base::kMillisecond;
         const std::int64_t fifth_ns = limits.detect_ms * base::kMillisecond / 5;
-        EXPECT_GE(took_ns, limit_ns);
-        EXPECT_LE(took_ns, limit_ns + questions_ns + fifth_ns);
-        longest_more_ns = std::max(longest_more_ns, took_ns - limit_ns);
+        const Times times = name_the_silent(silence, options, limit_ns);
+        EXPECT_GE(times.silent_ns, limit_ns);
+        EXPECT_LE(times.silent_ns, limit_ns + questions_ns);
+        EXPECT_LE(times.named_ns, times.silent_ns + fifth_ns);
+        longest_more_ns = std::max(longest_more_ns, times.named_ns - limit_ns);
       }
     }
   }

@@ -248,9 +248,29 @@ for _ in range(TURNS * len(calls) * (1 + comm.rank)):  # one rank ends before th
 """
 
 
-def test_the_interpreter_ends_while_daemon_threads_work(tmp_path):
+FORGETTING = """
+import sys, threading, unisono
+sys.setswitchinterval(1e-6)
+comm = unisono.init()
+begin = threading.Event()
+
+def forget(comms):
+    begin.wait()
+    while comms:
+        comms.pop()
+
+for _ in range(6):
+    comms = [comm.dup() for _ in range(12)]
+    threading.Thread(target=forget, args=(comms,), daemon=True).start()
+del comms
+begin.set()
+"""
+
+
+@pytest.mark.parametrize("text", [WORKING, FORGETTING], ids=["work", "forget"])
+def test_the_interpreter_ends_while_daemon_threads(tmp_path, text):
     program = tmp_path / "program.py"
-    program.write_text(WORKING)
+    program.write_text(text)
     ended = subprocess.run([sys.executable, "-m", "unisono", "run", "-n", "2", sys.executable,
                             program], check=False, text=True, capture_output=True)
     assert (ended.returncode, ended.stderr) == (0, "")
