@@ -7,6 +7,9 @@
 namespace unisono::nic::test {
 namespace {
 
+// Those of the NIC program (enum unisono_nic_kind), and one more.
+constexpr std::uint64_t kKinds = UNISONO_NIC_ASK_BLOCKS - UNISONO_NIC_GIVE + 2;
+
 void put_packet(Frame& frame, const unisono_packet& packet) {
   std::memcpy(frame.data() + kPacket, &packet, sizeof packet);
 }
@@ -84,7 +87,10 @@ void Forger::sign_anew(Frame& frame) {
   if (random_.below(3) == 0) packet.sender = static_cast<std::uint32_t>(random_.below(8));
   if (random_.below(3) == 0) packet.target = static_cast<std::uint32_t>(random_.below(8));
   if (random_.below(3) == 0) packet.position = static_cast<std::uint32_t>(random_.below(8));
-  if (random_.below(3) == 0) packet.kind = static_cast<std::uint8_t>(128 + random_.below(8));
+  if (random_.below(3) == 0) packet.origin = static_cast<std::uint32_t>(random_.below(8));
+  if (random_.below(3) == 0) packet.value = random_.below(256);
+  if (random_.below(3) == 0)
+    packet.kind = static_cast<std::uint8_t>(UNISONO_NIC_GIVE + random_.below(kKinds));
   const unisono_key key = {random_.next(), random_.next()};
   packet.tag = unisono_packet_tag(&key, &packet, payload_in(frame).data());
   put_packet(frame, packet);
@@ -102,7 +108,7 @@ void Forger::fill_with_noise(Frame& frame) {
   unisono_packet packet = packet_in(frame);
   packet.magic = UNISONO_PACKET_MAGIC;
   packet.version = UNISONO_PACKET_VERSION;
-  packet.kind = static_cast<std::uint8_t>(128 + random_.below(8));
+  packet.kind = static_cast<std::uint8_t>(UNISONO_NIC_GIVE + random_.below(kKinds));
   const unisono_packet known = packet_in(any());
   if (random_.below(4) != 0) packet.job = known.job;
   if (random_.below(4) != 0) packet.communicator = known.communicator;
