@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// unisono profile: files of ranks (rank_file), their sum (merge), and what is shown (report).
+// unisono profile: files of ranks (rank_file), those of one job (job_files), their sum (merge), and
+// what is shown (report).
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstdint>
+#include <filesystem>
+#include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "harness/temporary_folder.hpp"
+#include "profile/job_files.hpp"
 #include "profile/merge.hpp"
 #include "profile/report.hpp"
 #include "profile/text.hpp"
@@ -280,6 +286,30 @@ TEST(Report, ThePictureWritesLargeNumbersWithoutExponent) {
   const std::string picture = profile_picture(*merged);
   EXPECT_NE(picture.find(">50410</text>"), std::string::npos) << picture;
   EXPECT_EQ(picture.find("e+"), std::string::npos);
+}
+
+// A job of two ranks where one of three wrote before: the file of rank 2 is not of this job.
+TEST(JobFiles, AreThoseWrittenSince) {
+  namespace fs = std::filesystem;
+  const unisono::test::TemporaryFolder folder;
+  const fs::path file = fs::path(folder.path()) / "p";
+  const auto name = [&](const char* end) { return file.string() + end; };
+  for (const char* end : {".0", ".1", ".2"}) {
+    std::ofstream(name(end)) << "before";
+    fs::last_write_time(name(end), fs::last_write_time(name(end)) - std::chrono::hours(1));
+  }
+  const JobFiles files(file.string());
+  EXPECT_EQ(files.written(), std::vector<std::string>());
+  for (const char* end : {".0", ".1", ".svg", ".1.next", ".", "q.3"}) {
+    std::ofstream(name(end)) << "now";
+  }
+  EXPECT_EQ(files.written(), (std::vector{name(".0"), name(".1")}));
+  std::ofstream(name(".10")) << "now";
+  EXPECT_EQ(files.written(), (std::vector{name(".0"), name(".1"), name(".10")}));
+}
+
+TEST(JobFiles, OfAFolderThatIsNotThereAreNone) {
+  EXPECT_EQ(JobFiles("/nowhere/p").written(), std::vector<std::string>());
 }
 
 }  // namespace

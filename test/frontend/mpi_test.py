@@ -562,6 +562,8 @@ class Profiles(unittest.TestCase):
                                f"--profile={profile}", "-n", str(ranks), program, *words],
                               env=environment(more or {}), capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn(f"\n{ranks} of {ranks} ranks, predicted with the machine file ", done.stderr)
+        self.assertNotIn(" ranks, predicted", done.stdout)
         result = []
         for rank in range(ranks):
             lines = [json.loads(line) for line in
@@ -621,6 +623,7 @@ class Profiles(unittest.TestCase):
                                    f"--profile={profile}", "-n", "3", program, profile],
                                   env=environment({}), capture_output=True, text=True)
             self.assertNotIn(done.returncode, (0, 124), done.stderr)
+            self.assertIn("unisono mpirun: without its last calls: ", done.stderr)
             shown = subprocess.run([OPTIONS.bin / "unisono", "profile", "--json",
                                     *sorted(pathlib.Path(folder).glob("p.*"))],
                                    capture_output=True, text=True)
@@ -631,6 +634,27 @@ class Profiles(unittest.TestCase):
         calls = [row["calls"] for row in merged["rows"] if row["collective"] == "allreduce"]
         self.assertEqual(sum(calls), 15)
 
+
+    def test_the_table_is_that_of_this_job(self):
+        """Though an earlier one had more ranks, whose files are still there."""
+        program = compile_program("left_calls.c", "left_calls")
+        with tempfile.TemporaryDirectory() as folder:
+            for words, ranks in ((("-n", "3", program), 3), (("-n", "2", program), 2),
+                                 (("-n", "2", "true"), 0)):
+                tool = (OPTIONS.bin / "unisono").resolve()
+                done = subprocess.run(["timeout", str(MOST_SECONDS), tool, "mpirun",
+                                       "--profile=p", *words], cwd=folder,
+                                      env=environment({}), capture_output=True, text=True)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                table = done.stderr.split(" ranks, predicted with the machine file ")
+                if ranks == 0:
+                    self.assertEqual(len(table), 1, done.stderr)
+                    self.assertIn("no rank has written p.RANK here", done.stderr)
+                    continue
+                self.assertEqual(table[0].splitlines()[-1], f"{ranks} of {ranks}")
+                self.assertIn("allreduce", table[1])
+                self.assertNotIn("not in the profile", done.stderr)
+            self.assertEqual(len(list(pathlib.Path(folder).glob("p.*"))), 3)
 
     def test_a_rank_that_ends_early_leaves_its_calls(self):
         program = compile_program("early_end.c", "early_end")
@@ -687,6 +711,7 @@ class Others(unittest.TestCase):
                                "-n", "4", str(program)],
                               env=environment({}), capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("4 of 4 ranks, predicted with", done.stderr)
         for rank in range(4):
             lines = [json.loads(line) for line in
                      (OPTIONS.folder / f"profile.{rank}").read_text().splitlines()]

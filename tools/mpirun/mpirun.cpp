@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // unisono mpirun: the mpirun in PATH, with the drop-in preloaded into the ranks. So an unmodified
 // MPI program uses Unisono's collectives. With --tune the drop-in first compares them with the
-// MPI's own, and the machine file gets the ranges in which the MPI is faster.
+// MPI's own, and the machine file gets the ranges in which the MPI is faster. With --profile the
+// table of the ranks' calls follows.
 #include <fmt/format.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
@@ -21,6 +21,9 @@
 #include "commands.hpp"
 #include "mpirun/host_mpi.hpp"
 #include "mpirun/measured.hpp"
+#include "profile/job_files.hpp"
+#include "profile/merge.hpp"
+#include "profile/report.hpp"
 
 namespace unisono::tools {
 namespace {
@@ -39,17 +42,34 @@ Error become(Words words) {
   return base::system_error(words.front(), errno);
 }
 
-// The exit status of mpirun. Signals of the terminal are its business.
-Result<int> run_to_end(const Words& words) {
-  constexpr std::array kItsBusiness = {SIGINT, SIGQUIT, SIGTERM};
-  for (const int each : kItsBusiness) signal(each, SIG_IGN);
+// mpirun, once it runs.
+volatile sig_atomic_t mpirun_process = 0;
+void pass_on(int signal_number) { kill(mpirun_process, signal_number); }
+
+// mpirun in a child that gets SIGTERM in place of this process, as if it were the same one.
+Result<pid_t> start(const Words& words) {
+  sigset_t terminate, before;
+  sigemptyset(&terminate);
+  sigaddset(&terminate, SIGTERM);
+  sigprocmask(SIG_BLOCK, &terminate, &before);
   const pid_t child = fork();
-  if (child < 0) return base::system_error("fork", errno);
   if (child == 0) {
-    for (const int each : kItsBusiness) signal(each, SIG_DFL);
+    sigprocmask(SIG_SETMASK, &before, nullptr);
     fmt::print(stderr, "unisono mpirun: {}\n", become(words).message);
     _exit(kExitFailure);
   }
+  const int why = errno;
+  mpirun_process = child;
+  if (child > 0) signal(SIGTERM, pass_on);
+  sigprocmask(SIG_SETMASK, &before, nullptr);
+  if (child < 0) return base::system_error("fork", why);
+  return child;
+}
+
+// The exit status of mpirun. Signals of the terminal are its business.
+Result<int> run_to_end(const Words& words) {
+  UNISONO_ASSIGN(const pid_t child, start(words));
+  for (const int each : {SIGINT, SIGQUIT}) signal(each, SIG_IGN);
   int status = 0;
   while (waitpid(child, &status, 0) < 0) {
     if (errno != EINTR) return base::system_error("waitpid", errno);
@@ -117,6 +137,38 @@ Result<int> tune(const HostMpi& mpi, base::Environment variables, const Words& a
   return status;
 }
 
+// To stderr, as all that is not the program's own output. Files that other hosts have are named as
+// missing.
+void show_profile(const JobFiles& files, const std::string& name) {
+  const std::vector<std::string> written = files.written();
+  if (written.empty()) {
+    fmt::print(stderr,
+               "unisono mpirun: no rank has written {}.RANK here: the program ended before "
+               "MPI_Init(), or its ranks have other folders\n",
+               name);
+    return;
+  }
+  const Result<MergedProfile> profile = read_profiles(written);
+  if (!profile.ok()) {
+    fmt::print(stderr, "unisono mpirun: {}\n", profile.error().message);
+    return;
+  }
+  for (const std::string& each : profile->left_out) {
+    fmt::print(stderr, "unisono mpirun: not in the profile: {}\n", each);
+  }
+  for (const std::string& each : profile->unfinished) {
+    fmt::print(stderr, "unisono mpirun: without its last calls: {}\n", each);
+  }
+  fmt::print(stderr, "{}{}", profile_head(*profile), profile_table(profile->rows, kUsualRows));
+}
+
+Result<int> run_with_profile(const Words& words, const std::string& name) {
+  const JobFiles files(name);
+  UNISONO_ASSIGN(const int status, run_to_end(words));
+  show_profile(files, name);
+  return status;
+}
+
 Result<int> launch(bool tunes, const std::string& profile, const Words& arguments) {
   base::Environment environment = base::process_environment();
   UNISONO_ASSIGN(const HostMpi mpi, find_host_mpi(environment["PATH"]));
@@ -129,7 +181,9 @@ Result<int> launch(bool tunes, const std::string& profile, const Words& argument
     variables[std::string(base::setting_row(base::Setting::profile).name)] = profile;
   }
   if (tunes) return tune(mpi, variables, arguments);
-  return become(launch_command(mpi, variables, arguments));
+  const Words command = launch_command(mpi, variables, arguments);
+  if (!profile.empty()) return run_with_profile(command, profile);
+  return become(command);
 }
 
 int run(const std::string& profile, Words arguments) {
@@ -164,13 +218,15 @@ void add_mpirun(CLI::App& app, int& exit_status) {
       "the MPI's, which takes seconds. The machine file then says which calls the MPI does\n"
       "faster; later runs with as many ranks leave these to it.");
   auto profile = std::make_shared<std::string>();
-  command->add_flag("--profile{unisono-profile}", *profile,
-                    "Before mpirun's arguments: count and time the collectives; each rank writes "
-                    "FILE.RANK, which unisono profile shows. =FILE names another file than "
-                    "unisono-profile");
+  command->add_flag(
+      "--profile{unisono-profile}", *profile,
+      "Before mpirun's arguments: count and time the collectives, and show the table "
+      "of unisono profile at the end. Each rank writes FILE.RANK. =FILE names another "
+      "file than unisono-profile");
   command->prefix_command();
   command->footer(
-      "Examples:\n  unisono mpirun -n 4 ./program\n  unisono mpirun --tune -n 4 ./program");
+      "Examples:\n  unisono mpirun -n 4 ./program\n  unisono mpirun --profile=p -n 4 ./program\n"
+      "  unisono mpirun --tune -n 4 ./program");
   command->callback(
       [command, profile, &exit_status] { exit_status = run(*profile, command->remaining()); });
 }

@@ -22,18 +22,11 @@ struct ProfileOptions {
   bool json = false;
   std::string svg;
   int rank = -1;
-  std::size_t rows = 40;
+  std::size_t rows = kUsualRows;
 };
 
-std::string head_of(const MergedProfile& profile) {
-  const std::string& machine =
-      profile.ranks.empty() ? std::string("-") : profile.ranks.front().origin.machine;
-  return fmt::format("{} of {} ranks, predicted with the machine file {}\n", profile.ranks.size(),
-                     profile.job_ranks, machine);
-}
-
 base::Result<std::string> table_of(const MergedProfile& profile, const ProfileOptions& options) {
-  if (options.rank < 0) return head_of(profile) + profile_table(profile.rows, options.rows);
+  if (options.rank < 0) return profile_head(profile) + profile_table(profile.rows, options.rows);
   const auto found = std::ranges::find(profile.ranks, options.rank,
                                        [](const RankFile& each) { return each.origin.rank; });
   if (found == profile.ranks.end()) {

@@ -100,6 +100,13 @@ ordered_json json_of(const ProfileRow& row) {
 
 }  // namespace
 
+std::string profile_head(const MergedProfile& profile) {
+  const std::string& machine =
+      profile.ranks.empty() ? std::string("-") : profile.ranks.front().origin.machine;
+  return fmt::format("{} of {} ranks, predicted with the machine file {}\n", profile.ranks.size(),
+                     profile.job_ranks, machine);
+}
+
 std::string profile_table(const std::vector<ProfileRow>& rows, std::size_t most) {
   double all_ns = 0;
   for (const ProfileRow& row : rows) all_ns += static_cast<double>(row.totals.ns);
