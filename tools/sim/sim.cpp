@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "arguments/algorithm_lookup.hpp"
+#include "arguments/host_list.hpp"
 #include "arguments/number_list.hpp"
 #include "base/file/read_file.hpp"
 #include "base/text.hpp"
@@ -38,7 +39,8 @@ using topology::fat_tree::Placement;
 using topology::fat_tree::Tree;
 
 struct SimOptions {
-  std::string algorithm, machine, ranks, count = "1", type = "byte", op = "sum", tier = "auto";
+  std::string algorithm, machine, ranks, hosts;
+  std::string count = "1", type = "byte", op = "sum", tier = "auto";
   std::vector<std::string> parameters;
   int root = 0;
   std::string tree, topology, holes, contention = "none", ascent = "adaptive";
@@ -148,6 +150,10 @@ base::Result<Case> find_case(const SimOptions& options) {
   const bool barrier = result.row->collective == schedule::Collective::barrier;
   result.shape = {result.row->collective, static_cast<int>(*ranks), options.root,
                   barrier ? 0 : *count};
+  if (!options.hosts.empty()) {
+    UNISONO_ASSIGN(result.shape.hosts, parse_hosts(result.shape.ranks, options.hosts));
+    result.work.apart = false;  // of one host there is no map
+  }
   UNISONO_ASSIGN(result.parameters,
                  parse_parameters(*result.row, result.shape, options.parameters));
   const std::string illegal = algorithm::why_illegal(*result.row, result.shape, result.parameters);
@@ -159,8 +165,8 @@ base::Result<Case> find_case(const SimOptions& options) {
 // them.
 bool alike(const SimOptions& options, const Case& which) {
   return which.row != nullptr && algorithm::ranks_are_alike(*which.row, which.shape) &&
-         !options.wants_events() && options.goal.empty() && options.goal_binary.empty() &&
-         options.chakra.empty();
+         !which.shape.hosts.given() && !options.wants_events() && options.goal.empty() &&
+         options.goal_binary.empty() && options.chakra.empty();
 }
 
 base::Result<sim::ProgramSet> compile(const SimOptions& options, const Case& which) {
@@ -266,6 +272,12 @@ Ends ends_of(const sim::SimulationResult& outcome) {
           sim::to_ns(sum) / 1e3 / static_cast<double>(outcome.by_rank.size()), last};
 }
 
+int hosts_of(const Case& which) {
+  if (which.row == nullptr) return which.shape.ranks;  // those of a trace
+  if (which.shape.hosts.given()) return which.shape.hosts.hosts();
+  return which.work.apart ? which.shape.ranks : 1;
+}
+
 void print(const SimOptions& options, const Case& which, const sim::ProgramSet& programs,
            const Report& report) {
   const std::string name =
@@ -277,6 +289,7 @@ void print(const SimOptions& options, const Case& which, const sim::ProgramSet& 
   if (options.json) {
     const nlohmann::ordered_json json{{"schedule", name},
                                       {"ranks", which.shape.ranks},
+                                      {"hosts", hosts_of(which)},
                                       {"count", which.shape.count},
                                       {"type", options.type},
                                       {"machine", which.machine.name},
@@ -294,8 +307,11 @@ void print(const SimOptions& options, const Case& which, const sim::ProgramSet& 
     fmt::print("{}\n", json.dump(1));
     return;
   }
-  fmt::print("{}, {} ranks, {} x {} on {}\n", name, which.shape.ranks, which.shape.count,
-             options.type, which.machine.name);
+  const schedule::Shape& shape = which.shape;
+  const std::string hosts =
+      options.hosts.empty() ? "" : fmt::format(" of {} hosts", hosts_of(which));
+  fmt::print("{}, {} ranks{}, {} x {} on {}\n", name, shape.ranks, hosts, shape.count, options.type,
+             which.machine.name);
   fmt::print("{:<22} {}\n", "tier", report.tier);
   fmt::print("{:<22} {}\n", "steps of all ranks", programs.step_count());
   fmt::print("{:<22} {}\n", "steps simulated", result.outcome.steps);
@@ -350,6 +366,7 @@ void add_disturbances(CLI::App& command, SimOptions& options) {
                        .add_option("--topology", options.topology,
                                    "The nodes of the ranks: a topology file or Slurm's")
                        ->needs(contention);
+  contention->excludes("--hosts");
   command.add_option("--tree", options.tree, "ARITYxLEVELS [the machine's]")
       ->needs(contention)
       ->excludes(topology);
@@ -388,6 +405,10 @@ void add_sim(CLI::App& app, int& exit_status) {
   CLI::App* command = app.add_subcommand("sim", "Simulate a collective on a machine");
   command->add_option("algorithm", options->algorithm, "COLLECTIVE/NAME");
   command->add_option("-n", options->ranks, "Number of ranks, e.g. 1M");
+  auto* hosts = command->add_option(
+      "--hosts", options->hosts,
+      "Several ranks on a host: 4x2 is four hosts of two, 3,1,2 hosts of so many. With :cyclic, "
+      "ranks are dealt out in turn [a host for each rank]");
   command->add_option("-m,--machine", options->machine, "Machine file")->required();
   command
       ->add_option("-c,--count", options->count,
@@ -410,13 +431,21 @@ void add_sim(CLI::App& app, int& exit_status) {
   command->add_flag("--json", options->json, "JSON instead of a table");
   command->add_option("--timeline", options->timeline,
                       "Write what each rank does, for Perfetto or chrome://tracing");
-  command->add_option("--goal", options->goal, "Write the schedule as GOAL text, for LogGOPSim");
-  command->add_option("--goal-binary", options->goal_binary,
-                      "Write the schedule as GOAL binary, which LogGOPSim loads");
-  command->add_option("--chakra", options->chakra,
-                      "Write the schedule as Chakra execution traces: PREFIX.RANK.et");
-  command->add_option("--from-goal", options->from_goal,
-                      "Simulate a schedule in GOAL text or binary in place of an algorithm");
+  // Other simulators know no hosts.
+  command->add_option("--goal", options->goal, "Write the schedule as GOAL text, for LogGOPSim")
+      ->excludes(hosts);
+  command
+      ->add_option("--goal-binary", options->goal_binary,
+                   "Write the schedule as GOAL binary, which LogGOPSim loads")
+      ->excludes(hosts);
+  command
+      ->add_option("--chakra", options->chakra,
+                   "Write the schedule as Chakra execution traces: PREFIX.RANK.et")
+      ->excludes(hosts);
+  command
+      ->add_option("--from-goal", options->from_goal,
+                   "Simulate a schedule in GOAL text or binary in place of an algorithm")
+      ->excludes(hosts);
   command->footer(
       "Example:\n"
       "  unisono sim allreduce/pairwise -n 1M -m machines/alc.json -t float64");
