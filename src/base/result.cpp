@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "base/result.hpp"
 
+#include <cerrno>
+#include <new>
 #include <system_error>
 
 namespace unisono::base {
@@ -38,7 +40,16 @@ const char* code_name(Code code) {
 Error argument_error(std::string message) { return {Code::argument, std::move(message)}; }
 
 Error system_error(std::string_view what, int error_number) {
-  return {Code::system, std::string(what) + ": " + std::generic_category().message(error_number)};
+  const std::string_view hint = error_number == EMFILE ? "; raise the limit (ulimit -n)" : "";
+  return {Code::system, std::string(what) + ": " + std::generic_category().message(error_number) +
+                            std::string(hint)};
+}
+
+Error error_of(const std::exception& thrown) {
+  if (dynamic_cast<const std::bad_alloc*>(&thrown) != nullptr) {
+    return {Code::resources, "the process gets no more memory"};
+  }
+  return {Code::system, thrown.what()};
 }
 
 }  // namespace unisono::base

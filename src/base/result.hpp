@@ -4,6 +4,7 @@
 // see base/check.hpp. Any thread.
 #pragma once
 
+#include <exception>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -39,8 +40,11 @@ struct Error {
 // An error of code argument.
 Error argument_error(std::string message);
 
-// An error of code system: "what: errno text".
+// An error of code system: "what: errno text", and what to do where descriptors have run out.
 Error system_error(std::string_view what, int error_number);
+
+// The error for an exception of the standard library: resources if memory is short, else system.
+Error error_of(const std::exception& thrown);
 
 template <class T>
 class [[nodiscard]] Result {

@@ -43,4 +43,9 @@ Result<std::optional<T>> call_aside(const char* name, std::function<T()> call,
   return std::optional<T>(outcome.get());
 }
 
+// Calls `body` in a thread that has a table of descriptors of its own, with standard error alone,
+// and waits for its end. So it can open descriptors where the process has none left. Exceptions of
+// `body` go to the caller. Errors: resources (no thread), system (the kernel does not allow it).
+Status call_with_own_descriptors(const char* name, const std::function<void()>& body);
+
 }  // namespace unisono::base

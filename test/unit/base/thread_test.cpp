@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "base/thread.hpp"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <pthread.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <array>
 #include <chrono>
 #include <future>
 #include <latch>
 #include <memory>
+#include <stdexcept>
 #include <string>
 
 namespace unisono::base::thread_test {
@@ -54,6 +57,29 @@ TEST(Thread, AsideIsNotWaitedForByOneThatGivesItUp) {
   auto again = start_aside<int>("aside", [] { return 8; });
   ASSERT_TRUE(again.ok()) << again.error().message;
   EXPECT_EQ(again->get(), 8);
+}
+
+TEST(Thread, ACallWithOwnDescriptorsLeavesThoseOfTheProcess) {
+  std::array<int, 2> ends{};
+  ASSERT_EQ(pipe2(ends.data(), O_CLOEXEC), 0);
+  const int least = dup(ends[0]);
+  ASSERT_EQ(close(least), 0);
+  const Status called = call_with_own_descriptors("own", [&] {
+    EXPECT_LT(fcntl(STDIN_FILENO, F_GETFD), 0);
+    EXPECT_LT(fcntl(ends[0], F_GETFD), 0);
+    EXPECT_GE(fcntl(STDERR_FILENO, F_GETFD), 0);
+    EXPECT_EQ(open("/dev/null", O_RDONLY | O_CLOEXEC), STDIN_FILENO);
+  });
+  EXPECT_TRUE(called.ok());
+  EXPECT_EQ(fcntl(ends[0], F_GETFD), FD_CLOEXEC);
+  EXPECT_EQ(write(ends[1], "a", 1), 1) << "the other end is open still";
+  EXPECT_EQ(dup(ends[0]), least) << "and nothing was opened here";
+  for (const int each : {ends[0], ends[1], least}) close(each);
+}
+
+TEST(Thread, AnExceptionOfACallWithOwnDescriptorsGoesToTheCaller) {
+  const auto throws = [] { throw std::runtime_error("thrown there"); };
+  EXPECT_THROW(static_cast<void>(call_with_own_descriptors("own", throws)), std::runtime_error);
 }
 
 TEST(Thread, ACallAsideIsGivenUpAtItsLimit) {
