@@ -43,20 +43,48 @@ std::unique_ptr<network::Network> network_of(bootstrap::JobInfo& info,
   return network::Network::over(info, memory, job::SilenceLimits::of(settings).suspect_ns);
 }
 
+// For an error after the rendezvous, where the others wait for this rank.
+Error tell(const bootstrap::JobInfo& info, const Error& error) {
+  if (info.connections != nullptr) info.connections->tell(error);
+  return error;
+}
+
 // Maps the job's memory, in which the ranks of a host meet. Where that fails, the header is enough
 // to tell the others, which wait for this rank.
 Result<std::shared_ptr<memory::JobMemory>> map_memory(bootstrap::JobInfo& info,
-                                                      const base::Settings& settings) {
+                                                      const base::Settings& settings) try {
   auto memory = memory::JobMemory::map(std::move(info.memory), info.memory_bytes);
   if (memory) return memory;
   info.memory_bytes = memory::JobMemory::header_bytes();
   auto header = memory::JobMemory::map(std::move(info.memory), info.memory_bytes);
-  if (!header) return memory.error();
+  if (!header) return tell(info, memory.error());
   auto network = network_of(info, **header, settings);
   const auto entered =
       job::Job::enter(info, std::move(*header), settings, transport::local_rows().front().make(),
                       std::move(network), std::nullopt, memory.error());
   return entered.error();
+} catch (const std::exception& thrown) {
+  return tell(info, base::error_of(thrown));
+}
+
+Result<unisono_comm_t> reserve(Rank& rank) try {
+  return reserve_comm(rank);
+} catch (const std::exception& thrown) {
+  return base::error_of(thrown);
+}
+
+Result<comm::Started> start(bootstrap::JobInfo& info,
+                            const std::shared_ptr<memory::JobMemory>& memory,
+                            const base::Settings& settings,
+                            const std::optional<nic::Capabilities>& nic) try {
+  std::unique_ptr<network::Network> network = network_of(info, *memory, settings);
+  return comm::start_rank(info, memory, settings, transport::local_rows().front().make(),
+                          std::move(network), nic);
+} catch (const std::exception& thrown) {
+  // Before the rank could enter: later ones are told where they are found.
+  const Error error = base::error_of(thrown);
+  job::tell_before_start(*memory, info, error);
+  return error;
 }
 
 Result<unisono_comm_t> enter(bootstrap::JobInfo info, std::shared_ptr<memory::JobMemory> memory,
@@ -66,10 +94,13 @@ Result<unisono_comm_t> enter(bootstrap::JobInfo info, std::shared_ptr<memory::Jo
   const base::Settings& settings = rank->settings ? *rank->settings : process_settings;
   base::set_check_rank(info.rank);
   base::set_log_rank(info.rank);
-  std::unique_ptr<network::Network> network = network_of(info, *memory, settings);
-  UNISONO_ASSIGN(const unisono_comm_t handle, reserve_comm(*rank));
-  auto started = comm::start_rank(info, std::move(memory), settings,
-                                  transport::local_rows().front().make(), std::move(network), nic);
+  const Result<unisono_comm_t> reserved = reserve(*rank);
+  if (!reserved.ok()) {
+    job::tell_before_start(*memory, info, reserved.error());
+    return reserved.error();
+  }
+  const unisono_comm_t handle = *reserved;
+  auto started = start(info, memory, settings, nic);
   if (!started) {
     comms().remove(handle);
     return started.error();
@@ -122,17 +153,40 @@ Result<bootstrap::JobInfo> join_and_warn(bootstrap::JobDescription job,
   return info;
 }
 
-Result<unisono_comm_t> init_process() {
+// A rank knows this before it joins its job.
+struct BeforeJoin {
+  bootstrap::JobDescription job;
+  std::optional<nic::Capabilities> nic;
+};
+
+Result<BeforeJoin> prepare_join() {
   const auto& settings = base::process_settings();
   if (const auto usable = checked(settings); !usable) {
     bootstrap::tell_failure(usable.error());
     return usable.error();
   }
-  UNISONO_ASSIGN(bootstrap::JobDescription job, bootstrap::describe_own_job(*settings));
-  job.memory_layout = comm::memory_layout(*settings);
-  std::optional<nic::Capabilities> nic;
-  if (bootstrap::may_span_hosts(job)) nic = find_nic(*settings, job.rank);
-  UNISONO_ASSIGN(bootstrap::JobInfo info, join_and_warn(std::move(job), *settings));
+  BeforeJoin prepared;
+  UNISONO_ASSIGN(prepared.job, bootstrap::describe_own_job(*settings));
+  prepared.job.memory_layout = comm::memory_layout(*settings);
+  if (bootstrap::may_span_hosts(prepared.job)) {
+    prepared.nic = find_nic(*settings, prepared.job.rank);
+  }
+  return prepared;
+}
+
+Result<BeforeJoin> prepare_join_or_tell() try {
+  return prepare_join();
+} catch (const std::exception& thrown) {
+  const Error error = base::error_of(thrown);
+  bootstrap::tell_failure(error);
+  return error;
+}
+
+Result<unisono_comm_t> init_process() {
+  UNISONO_ASSIGN(BeforeJoin prepared, prepare_join_or_tell());
+  const auto& settings = base::process_settings();
+  const std::optional<nic::Capabilities>& nic = prepared.nic;
+  UNISONO_ASSIGN(bootstrap::JobInfo info, join_and_warn(std::move(prepared.job), *settings));
   UNISONO_ASSIGN(auto memory, map_memory(info, *settings));
   return enter(std::move(info), std::move(memory), *settings, nic);
 }

@@ -14,6 +14,7 @@
 
 #include "base/descriptor.hpp"
 #include "base/settings/settings.hpp"
+#include "bootstrap/start_connections.hpp"
 #include "topology/host_map.hpp"
 #include "transport/datagrams.hpp"
 #include "transport/ip/ip.hpp"
@@ -41,11 +42,9 @@ struct JobInfo {
   base::Descriptor memory;  // this host's memory file: a sparse memfd, sealed against shrinking
   std::uint64_t memory_bytes = 0;     // its length, the same on all hosts
   std::vector<RankLocation> members;  // by rank
-  // To the rendezvous or to this host's relay. It stays open for the life of the rank. Invalid in a
-  // job of one rank without a launcher.
-  base::Descriptor connection;
-  // The other ends of such connections, if this rank serves the rendezvous or is a host relay.
-  std::vector<base::Descriptor> accepted;
+  // To the rendezvous or to this host's relay. They stay open for the life of the rank. Null in a
+  // job of one rank without a launcher, and in a job of threads.
+  std::unique_ptr<StartConnections> connections;
   // Null in a job of one host. Otherwise open, with the addresses of all ranks. The first rank of
   // each host has joined the job's multicast group, if multicast is wanted and the system allows
   // it.

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <exception>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -13,6 +14,7 @@
 #include "bootstrap/rendezvous/alike_settings.hpp"
 #include "bootstrap/rendezvous/rendezvous_client.hpp"
 #include "bootstrap/rendezvous/welcome.hpp"
+#include "bootstrap/serving_rank.hpp"
 #include "bootstrap/socket.hpp"
 #include "memory/memory_file.hpp"
 #include "transport/table.hpp"
@@ -51,9 +53,12 @@ class Joining {
  private:
   Result<std::unique_ptr<JobDatagrams>> open_datagrams() const;
   JoinRequest join_request() const;
+  Result<Joined> meet_others();
+  void prepare_datagrams();
   Result<Joined> run_rendezvous();
   Error with_datagrams_error(Error error) const;
   Result<JobInfo> job_info_of(Joined joined);
+  Result<JobInfo> place_of(Joined& joined);
   Status connect_datagrams(const Welcome& welcome, JobInfo& info);
   Status join_group(JobInfo& info);
 
@@ -91,6 +96,7 @@ JoinRequest Joining::join_request() const {
   request.ranks = job_.ranks;
   request.server = job_.address_given ? "the launcher or rank 0" : "rank 0";
   request.address = address_;
+  request.address_given = job_.address_given;
   request.key = job_.key;
   request.timeout_ns = timeout_ns_;
   request.memory_bytes = memory_bytes_;
@@ -122,26 +128,60 @@ Error Joining::with_datagrams_error(Error error) const {
   return error;
 }
 
+// An exception is told as any error of this rank. Those after the rank's Hello do not come here.
+Result<Joined> Joining::meet_others() {
+  try {
+    prepare_datagrams();
+    return run_rendezvous();
+  } catch (const std::exception& thrown) {
+    const Error error = base::error_of(thrown);
+    tell_others(join_request(), error);
+    return error;
+  }
+}
+
+void Joining::prepare_datagrams() {
+  const bool may_need = job_.address.kind == Address::Kind::tcp && job_.ranks > 1;
+  if (!may_need || job_.failure.code != Code::ok) return;
+  Result<std::unique_ptr<JobDatagrams>> opened = open_datagrams();
+  // Not yet an error: no datagrams are needed if all ranks turn out to be on one host.
+  if (opened.ok()) {
+    datagrams_ = std::move(*opened);
+  } else {
+    datagrams_error_ = opened.error().message;
+  }
+}
+
 Result<JobInfo> Joining::with_others() {
   if (const Status resolved = resolve(address_, timeout_ns_); !resolved.ok()) {
     return Error{resolved.error().code,
                  fmt::format("rank {} of {}: {}", job_.rank, job_.ranks, resolved.error().message)};
   }
-  if (job_.address.kind == Address::Kind::tcp && job_.ranks > 1 && job_.failure.code == Code::ok) {
-    Result<std::unique_ptr<JobDatagrams>> opened = open_datagrams();
-    // Not yet an error: no datagrams are needed if all ranks turn out to be on one host.
-    if (opened.ok()) {
-      datagrams_ = std::move(*opened);
-    } else {
-      datagrams_error_ = opened.error().message;
-    }
-  }
-  Result<Joined> joined = run_rendezvous();
+  Result<Joined> joined = meet_others();
   if (!joined.ok()) return with_datagrams_error(joined.error());
   return job_info_of(std::move(*joined));
 }
 
+// The others have their places already, and wait for this rank where it fails.
 Result<JobInfo> Joining::job_info_of(Joined joined) {
+  const std::unique_ptr<StartConnections>& connections = joined.connections;
+  const auto place = [&]() -> Result<JobInfo> {
+    try {
+      return place_of(joined);
+    } catch (const std::exception& thrown) {
+      return base::error_of(thrown);
+    }
+  };
+  Result<JobInfo> info = place();
+  if (info.ok()) {
+    info->connections = std::move(joined.connections);
+  } else {
+    connections->tell(info.error());
+  }
+  return info;
+}
+
+Result<JobInfo> Joining::place_of(Joined& joined) {
   const Welcome& welcome = joined.welcome;
   JobInfo info;
   info.rank = job_.rank;
@@ -152,8 +192,6 @@ Result<JobInfo> Joining::job_info_of(Joined joined) {
   info.memory_bytes = welcome.memory_bytes;
   info.key = packet_key(wire::key_of(job_.key), welcome.job_id);
   info.memory = std::move(joined.memory);
-  info.connection = std::move(joined.connection);
-  info.accepted = std::move(joined.accepted);
   const WelcomeMember& own = welcome.members[static_cast<std::size_t>(job_.rank)];
   const std::uint32_t own_host = own.host;
   info.address = own.endpoint.address;

@@ -56,7 +56,7 @@ Job::Job(const bootstrap::JobInfo& info, std::shared_ptr<memory::JobMemory> memo
       losses_(ranks_, header_, events_, network.get()),
       multicast_(ranks_, header_, network.get()),
       watch_(info.members, ranks_, losses_, multicast_, events_, network.get(), settings),
-      start_up_(ranks_, header_, losses_, network.get(), settings,
+      start_up_(ranks_, header_, losses_, network.get(), info.connections.get(), settings,
                 [this] {
                   watch_.look(base::now_ns());
                   carry_network();

@@ -110,12 +110,13 @@ void expect_places(const JobInfo& info) {
     EXPECT_EQ(member.pid != 0, host_of(rank) == host_of(info.rank)) << rank;
   }
   EXPECT_EQ(info.members[static_cast<std::size_t>(info.rank)].pid, getpid());
-  EXPECT_TRUE(info.connection.valid());
+  ASSERT_NE(info.connections, nullptr);
+  EXPECT_TRUE(info.connections->is_connected());
 }
 
 int count_connections(const JobInfo& info, int family) {
   int count = 0;
-  for (const base::Descriptor& each : info.accepted) {
+  for (const base::Descriptor& each : info.connections->accepted()) {
     sockaddr_storage own{};
     socklen_t length = sizeof(own);
     EXPECT_EQ(getsockname(each.get(), reinterpret_cast<sockaddr*>(&own), &length), 0);
@@ -127,7 +128,8 @@ int count_connections(const JobInfo& info, int family) {
 // Rank 0 has one connection to each other host and to each rank of its own. A relay has one to each
 // other rank of its host.
 void expect_connections(const JobInfo& info, const Line& line) {
-  line.say(std::to_string(info.accepted.size()));
+  info.connections->end_start();
+  line.say(std::to_string(info.connections->accepted().size()));
   if (info.rank == 0) {
     EXPECT_EQ(count_connections(info, AF_INET), kHosts - 1);
     EXPECT_EQ(count_connections(info, AF_UNIX), kPerHost);

@@ -3,6 +3,7 @@
 // unisono_init of all others names it and says how it was lost. The deadline of the start lies
 // behind this test's own guard, so none of them waits for it.
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -15,6 +16,7 @@
 #include <vector>
 
 #include "base/descriptor.hpp"
+#include "harness/few_descriptors.hpp"
 #include "harness/start_by_hand.hpp"
 #include "net/host_ranks.hpp"
 
@@ -89,16 +91,21 @@ TEST_F(HostsStart, ARankThatExitsIsNamedOnAllHosts) {
   expect_all_to_name(hosts_, {.victim = 1, .signal = 0, .how = kEnded});
 }
 
+// The only rank of its host: its connection to the rendezvous ends with it.
+TEST_F(HostsStart, TheOnlyRankOfAHostThatIsKilledIsNamedOnAllHosts) {
+  for (const Moment moment : {Moment::before_it_is_present, Moment::before_all_confirm}) {
+    expect_all_to_name(hosts_, {.victim = 2, .moment = moment, .how = kEnded});
+  }
+}
+
 // The only rank of its host. The others cannot know whether its process has ended.
 TEST_F(HostsStart, AHostThatDoesNotAnswerIsNotSaidToHaveEnded) {
-  for (const int signal : {SIGKILL, SIGSTOP}) {
-    for (const Moment moment : {Moment::before_it_is_present, Moment::before_all_confirm}) {
-      expect_all_to_name(hosts_, {.victim = 2,
-                                  .moment = moment,
-                                  .signal = signal,
-                                  .how = kSilent,
-                                  .silence = kDetectTimeout});
-    }
+  for (const Moment moment : {Moment::before_it_is_present, Moment::before_all_confirm}) {
+    expect_all_to_name(hosts_, {.victim = 2,
+                                .moment = moment,
+                                .signal = SIGSTOP,
+                                .how = kSilent,
+                                .silence = kDetectTimeout});
   }
 }
 
@@ -128,6 +135,44 @@ TEST_F(HostsStart, AnInvalidSettingOfOneRankIsToldToAllHosts) {
   for (const int victim : {0, 1, 4}) {
     expect_all_to_hear(hosts_, victim, "UNISONO_BUFFERS", "junk");
     expect_all_to_hear(hosts_, victim, "UNISONO_ALGORITHM", "nonsense");
+  }
+}
+
+// It has none for a socket, for another step of the rendezvous, or for what follows it. Either all
+// start or all get an error that says so, while the rank lives on.
+TEST_F(HostsStart, WhateverDescriptorARankLacksAllHostsHear) {
+  for (const int victim : {0, 1, 2}) {
+    bool all_start = false;
+    for (int left = 0; !all_start && !testing::Test::HasFailure(); ++left) {
+      SCOPED_TRACE(fmt::format("rank {} with {} descriptors", victim, left));
+      std::vector<HostProcess> processes;
+      for (int rank = 0; rank < kRanks; ++rank) {
+        processes.push_back(hosts_.start(host_of(rank), [=](const Line& line) {
+          set_environment(rank);
+          setenv("UNISONO_START_TIMEOUT", "1h", 1);
+          setenv("UNISONO_DETECT_TIMEOUT_HOSTS", "1h", 1);
+          if (rank == victim) leave_descriptors(left);
+          unisono_comm_t world = nullptr;
+          const int error = unisono_init(&world);
+          line.say(error == UNISONO_OK ? "started" : unisono_last_error());
+          if (error == UNISONO_OK) {
+            EXPECT_TRUE(succeeded(unisono_finalize(world)));
+          }
+          EXPECT_EQ(line.hear(), "end");
+        }));
+      }
+      std::vector<std::string> said;
+      for (const HostProcess& each : processes) said.push_back(each.line().hear());
+      all_start = said[static_cast<std::size_t>(victim)] == "started";
+      for (const std::string& line : said) {
+        EXPECT_EQ(line == "started", all_start) << line;
+        const bool explains = line.find("Too many open files") != std::string::npos ||
+                              line.find("descriptor") != std::string::npos;
+        EXPECT_TRUE(all_start || explains) << line;
+      }
+      for (const HostProcess& each : processes) each.line().say("end");
+      expect_all_clean(processes);
+    }
   }
 }
 

@@ -4,17 +4,22 @@
 // victim goes through the start by hand, so that it ends exactly where it shall.
 #include <gtest/gtest.h>
 
+#include <arpa/inet.h>
 #include <fmt/format.h>
+#include <netinet/in.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/descriptor.hpp"
+#include "harness/few_descriptors.hpp"
 #include "harness/outcome.hpp"
 #include "harness/scale.hpp"
 #include "harness/start_by_hand.hpp"
@@ -184,24 +189,83 @@ TEST(RefusedAtStart, AnInvalidSettingOfOneRankIsToldToAll) {
   }
 }
 
+// It has none for a socket, for another step of the rendezvous, or for what follows it. Either all
+// start or all get an error that says so, while the rank lives on.
+TEST(RefusedAtStart, WhateverDescriptorARankLacksAllHear) {
+  for (const int victim : {0, 2}) {
+    bool all_start = false;
+    for (int left = 0; !all_start && !testing::Test::HasFailure(); ++left) {
+      SCOPED_TRACE(fmt::format("rank {} with {} descriptors", victim, left));
+      ProcessJob job(
+          3,
+          [&](const ProcessRank& self) {
+            if (self.rank == victim) leave_descriptors(left);
+            unisono_comm_t world = nullptr;
+            const int error = unisono_init(&world);
+            self.say(error == UNISONO_OK ? "started" : unisono_last_error());
+            if (error == UNISONO_OK) {
+              EXPECT_TRUE(succeeded(unisono_finalize(world)));
+            } else if (self.rank == victim) {
+              pause();
+            }
+          },
+          patient());
+      job.await_line_of_all();
+      for (const int other : {0, 1, 2}) {
+        if (other == victim) continue;
+        EXPECT_TRUE(job.wait(other).clean()) << job.wait(other).text();
+      }
+      job.signal(victim, SIGKILL);
+      const std::string said = job.wait(victim).lines.front();
+      all_start = said == "started";
+      for (const int other : {0, 1, 2}) {
+        const std::string& line = job.wait(other).lines.front();
+        EXPECT_EQ(line == "started", all_start) << line << "\n" << said;
+        const bool explains = line.find("Too many open files") != std::string::npos ||
+                              line.find("descriptor") != std::string::npos;
+        EXPECT_TRUE(all_start || explains) << line;
+      }
+    }
+  }
+}
+
 // It connects, and has no descriptor left for what it has to read.
 TEST(RefusedAtStart, ARankWithoutDescriptorsIsToldToAll) {
   ProcessJob job(
       3,
       [&](const ProcessRank& self) {
         if (self.rank == 2) {
-          const int next = dup(0);
-          ASSERT_GE(next, 0);
-          close(next);
-          const rlimit one{.rlim_cur = static_cast<rlim_t>(next) + 1,
-                           .rlim_max = static_cast<rlim_t>(next) + 1};
-          ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &one), 0);
+          ASSERT_NO_FATAL_FAILURE(leave_descriptors(1));
         }
         unisono_comm_t world = nullptr;
         EXPECT_TRUE(failed(unisono_init(&world), UNISONO_ERROR_SYSTEM,
                            {"rank 2 (pid ", "Too many open files"}));
       },
       patient());
+  job.expect_all_clean();
+}
+
+// Rank 0 cannot listen at an address that another process has taken, and does not listen there.
+TEST(RefusedAtStart, AnAddressThatRankZeroCannotTakeIsToldToItsHost) {
+  const base::Descriptor taken(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t length = sizeof address;
+  ASSERT_EQ(bind(taken.get(), reinterpret_cast<sockaddr*>(&address), length), 0);
+  ASSERT_EQ(getsockname(taken.get(), reinterpret_cast<sockaddr*>(&address), &length), 0);
+  ProcessJob::Options options = patient();
+  options.environment["UNISONO_RENDEZVOUS"] =
+      fmt::format("tcp:127.0.0.1:{}", ntohs(address.sin_port));
+  options.environment["UNISONO_JOB_KEY"] = "the key of this test job";
+  ProcessJob job(
+      3,
+      [](const ProcessRank&) {
+        unisono_comm_t world = nullptr;
+        EXPECT_TRUE(failed(unisono_init(&world), UNISONO_ERROR_SYSTEM,
+                           {"cannot serve the rendezvous at tcp:127.0.0.1:", "listens there"}));
+      },
+      options);
   job.expect_all_clean();
 }
 

@@ -103,7 +103,10 @@ Result<std::vector<Acceptor::Event>> Acceptor::step() {
   for (int i = 0; i < count; ++i) {
     const std::uint64_t number = ready[static_cast<std::size_t>(i)].data.u64;
     if (number == kSilenceTimer) drop_silent(events);
-    if (number >= kListeners) UNISONO_TRY(accept_some(number - kListeners, events));
+    // A child that the application forked may keep a closed listener open.
+    if (number >= kListeners && number - kListeners < listeners_.size()) {
+      UNISONO_TRY(accept_some(number - kListeners, events));
+    }
   }
   return events;
 }

@@ -57,6 +57,8 @@ class Acceptor {
   Acceptor& operator=(const Acceptor&) = delete;
   // Replaces a port of 0 by the one taken. At most two addresses.
   base::Status listen(Address& address);
+  // Connections that wait to be accepted end.
+  void close_listeners() { listeners_.clear(); }
   // With a socket that listens already. `local`: it is a Unix socket.
   base::Status listen(base::Descriptor listening, bool local);
 

@@ -38,18 +38,9 @@ Result<std::optional<MessageStream::Received>> HostRelay::await_answer(MessageSt
                                                                        std::int64_t deadline_ns) {
   for (;;) {
     const std::int64_t now_ns = base::now_ns();
-    UNISONO_ASSIGN(std::optional<MessageStream::Received> received, rendezvous.receive(now_ns));
-    if (received) {
-      const Refused* refused = std::get_if<Refused>(&received->message);
-      const bool is_relayed = refused != nullptr && refused->hello != Nonce{} &&
-                              signature_is_right(received->frame, key_, own_hello);
-      if (!is_relayed) return received;
-      refuse_one(*refused);
-      continue;
-    }
-    if (rendezvous.closed() || now_ns >= deadline_ns) {
-      return std::optional<MessageStream::Received>();
-    }
+    UNISONO_ASSIGN(std::optional<MessageStream::Received> received,
+                   turn(rendezvous, challenge, own_hello));
+    if (received || rendezvous.closed() || now_ns >= deadline_ns) return received;
     const short events = unsent_.empty() ? POLLIN : POLLIN | POLLOUT;
     std::array<pollfd, 2> waiting{
         {{rendezvous.socket().get(), events, 0}, {acceptor_->descriptor(), POLLIN, 0}}};
@@ -57,9 +48,31 @@ Result<std::optional<MessageStream::Received>> HostRelay::await_answer(MessageSt
         errno != EINTR) {
       return base::system_error("poll", errno);
     }
-    UNISONO_TRY(step_acceptor(challenge));
-    UNISONO_TRY(flush(rendezvous.socket()));
   }
+}
+
+Result<std::optional<MessageStream::Received>> HostRelay::turn(MessageStream& rendezvous,
+                                                               const Nonce& challenge,
+                                                               const Nonce& own_hello) {
+  for (;;) {
+    UNISONO_ASSIGN(std::optional<MessageStream::Received> received,
+                   rendezvous.receive(base::now_ns()));
+    if (!received) break;
+    const Refused* refused = std::get_if<Refused>(&received->message);
+    const bool is_relayed = refused != nullptr && refused->hello != Nonce{} &&
+                            signature_is_right(received->frame, key_, own_hello);
+    if (!is_relayed) return received;
+    refuse_one(*refused);
+  }
+  UNISONO_TRY(step_acceptor(challenge));
+  UNISONO_TRY(flush(rendezvous.socket()));
+  return std::optional<MessageStream::Received>();
+}
+
+void HostRelay::withdraw(const Withdrawal& own, const base::Descriptor& rendezvous,
+                         const Nonce& challenge) {
+  queue(own, challenge);
+  static_cast<void>(flush(rendezvous));
 }
 
 Status HostRelay::step_acceptor(const Nonce& challenge) {
@@ -67,8 +80,11 @@ Status HostRelay::step_acceptor(const Nonce& challenge) {
   for (const Acceptor::Event& event : events) {
     const Acceptor::Connection* const connection = acceptor_->find(event.connection);
     const Hello* hello = event.message ? std::get_if<Hello>(&*event.message) : nullptr;
+    const Withdrawal* own = event.message ? std::get_if<Withdrawal>(&*event.message) : nullptr;
     if (connection != nullptr && !connection->admitted && hello != nullptr) {
       relay_hello(event.connection, *hello, challenge);
+    } else if (connection != nullptr && own != nullptr && own->hello == connection->hello) {
+      queue(*own, challenge);
     } else {
       // It has ended, or has sent a message that no rank sends.
       acceptor_->close(event.connection);
@@ -167,11 +183,14 @@ Result<HostRelay::PassedOn> HostRelay::pass_on(Welcome welcome, int own_rank) {
     // A rank that has just ended does not get it. The job detects its death as any later one.
     acceptor_->send(relayed->connection, frame, passed.memory.get());
   }
-  passed.connections = acceptor_->release_admitted();
   passed.welcome = std::move(welcome);
   return passed;
 }
 
 void HostRelay::refuse_all(const Error& error) { acceptor_->refuse_admitted(error); }
+
+std::vector<base::Descriptor> HostRelay::release_connections() {
+  return acceptor_->release_admitted();
+}
 
 }  // namespace unisono::bootstrap

@@ -38,16 +38,25 @@ class HostRelay {
                                                                     const Nonce& own_hello,
                                                                     std::int64_t deadline_ns);
 
+  // The same without waiting; nullopt also if there is no answer yet. For use after the Welcome,
+  // too.
+  base::Result<std::optional<MessageStream::Received>> turn(MessageStream& rendezvous,
+                                                            const Nonce& challenge,
+                                                            const Nonce& own_hello);
+  // This rank itself cannot start.
+  void withdraw(const Withdrawal& own, const base::Descriptor& rendezvous, const Nonce& challenge);
+
   struct PassedOn {
     Welcome welcome;  // with pids for this host only
     base::Descriptor memory;
-    std::vector<base::Descriptor> connections;  // to the relayed ranks
   };
   // Passes the Welcome on to the relayed ranks. Errors: state (it names ranks of this host that
   // have not joined through this relay), resources, system.
   base::Result<PassedOn> pass_on(Welcome welcome, int own_rank);
   // Tells all relayed ranks.
   void refuse_all(const base::Error& error);
+  // To the relayed ranks.
+  std::vector<base::Descriptor> release_connections();
 
  private:
   // In the order of their Hellos.

@@ -37,11 +37,11 @@ struct BodyRange {
 
 std::optional<BodyRange> body_range(std::uint16_t type) {
   constexpr std::size_t kHelloBody = kHelloFrameBytes - kHeaderBytes;
-  constexpr std::size_t kWelcomeFixed = 8 + 4 + 8 + 4 + 4 + 4 + 4 + 8 + 4 + kTagBytes;
+  constexpr std::size_t kWelcomeFixed = 8 + 4 + 8 + 4 + 4 + 4 + 4 + 8 + 4 + 4 + kTagBytes;
   constexpr std::size_t kRefusedFixed = 4 + 4 + sizeof(Nonce) + kTagBytes;
   constexpr std::size_t kRedirectFixed = 4 + sizeof(HostId) + 4 + kTagBytes;
-  constexpr std::size_t kWithdrawalBody = sizeof(Nonce) + 4 + kTagBytes;
-  static_assert(kWithdrawalBody <= kHelloBody);
+  constexpr std::size_t kWithdrawalFixed = sizeof(Nonce) + 4 + 4 + 4 + kTagBytes;
+  static_assert(kWithdrawalFixed + kMostFailureBytes <= kHelloBody);
   switch (static_cast<MessageType>(type)) {
     case MessageType::challenge:
       return BodyRange{sizeof(Nonce), sizeof(Nonce)};
@@ -55,7 +55,7 @@ std::optional<BodyRange> body_range(std::uint16_t type) {
     case MessageType::redirect:
       return BodyRange{kRedirectFixed, kRedirectFixed + kMostNameBytes};
     case MessageType::withdrawal:
-      return BodyRange{kWithdrawalBody, kWithdrawalBody};
+      return BodyRange{kWithdrawalFixed, kWithdrawalFixed + kMostFailureBytes};
   }
   return {};
 }
@@ -202,6 +202,7 @@ struct BodyWriter {
     out.integer(message.shared_cores);
     out.text(message.differing_settings, kMostDifferencesBytes);
     out.integer(message.warnings);
+    out.integer(std::uint32_t{message.rank_zero_serves});
     out.integer(static_cast<std::uint32_t>(message.members.size()));
     for (const WelcomeMember& member : message.members) {
       out.integer(member.pid);
@@ -229,6 +230,8 @@ struct BodyWriter {
   MessageType operator()(const Withdrawal& message) {
     out.raw(view(message.hello));
     out.integer(static_cast<std::uint32_t>(message.reason));
+    out.integer(static_cast<std::uint32_t>(message.code));
+    out.text(message.text, kMostFailureBytes);
     out.integer(std::uint64_t{0});
     return MessageType::withdrawal;
   }
@@ -303,6 +306,8 @@ std::optional<Message> read_welcome(Reader& in) {
   welcome.shared_cores = in.integer<std::uint32_t>();
   welcome.differing_settings = printable(in.text(kMostDifferencesBytes));
   welcome.warnings = in.integer<std::uint64_t>();
+  const auto rank_zero_serves = in.integer<std::uint32_t>();
+  welcome.rank_zero_serves = rank_zero_serves == 1;
   const auto ranks = in.integer<std::uint32_t>();
   if (ranks < 1 || ranks > kMostRanks || welcome.hosts < 1 || welcome.hosts > ranks) return {};
   if (in.left() != member_bytes(welcome.hosts) * ranks + kTagBytes) return {};
@@ -318,8 +323,9 @@ std::optional<Message> read_welcome(Reader& in) {
   }
   in.integer<std::uint64_t>();
   const bool sane =
-      welcome.memory_bytes >= 1 && welcome.memory_bytes <= kMostMemoryBytes &&
-      welcome.max_payload <= kMostPayload && (welcome.max_payload == 0) == (welcome.hosts == 1) &&
+      rank_zero_serves <= 1 && welcome.memory_bytes >= 1 &&
+      welcome.memory_bytes <= kMostMemoryBytes && welcome.max_payload <= kMostPayload &&
+      (welcome.max_payload == 0) == (welcome.hosts == 1) &&
       welcome.shared_cores <= (welcome.hosts == 1 ? 0 : kMostCores) && members_are_sane(welcome);
   return sane ? std::optional<Message>(welcome) : std::nullopt;
 }
@@ -348,11 +354,17 @@ std::optional<Message> read_redirect(Reader& in) {
 std::optional<Message> read_withdrawal(Reader& in) {
   Withdrawal withdrawal;
   in.raw(withdrawal.hello);
-  withdrawal.reason = static_cast<Withdrawal::Reason>(in.integer<std::uint32_t>());
+  const auto reason = in.integer<std::uint32_t>();
+  const auto code = in.integer<std::uint32_t>();
+  withdrawal.reason = static_cast<Withdrawal::Reason>(reason);
+  withdrawal.code = static_cast<base::Code>(code);
+  withdrawal.text = printable(in.text(kMostFailureBytes));
   in.integer<std::uint64_t>();
-  const bool known = withdrawal.reason == Withdrawal::Reason::ended ||
-                     withdrawal.reason == Withdrawal::Reason::unseen_pid;
-  return known ? std::optional<Message>(withdrawal) : std::nullopt;
+  const bool failed = withdrawal.reason == Withdrawal::Reason::failed;
+  const bool sane = reason >= static_cast<std::uint32_t>(Withdrawal::Reason::ended) &&
+                    reason <= static_cast<std::uint32_t>(Withdrawal::Reason::failed) &&
+                    is_code(code) && failed == (code != 0) && (failed || withdrawal.text.empty());
+  return sane ? std::optional<Message>(withdrawal) : std::nullopt;
 }
 
 std::optional<Message> read_body(MessageType type, Reader& in) {

@@ -4,10 +4,11 @@
 // with Hello. The rank then gets a Welcome (over a Unix socket with the memory file attached), a
 // Refused, or, over TCP if there is a Unix socket for its host, a Redirect to that. A host relay
 // (host_relay.hpp) also sends the Hellos of the ranks that have connected to it, and a Withdrawal
-// for each that has ended. All messages but the Challenge end in a tag, which proves knowledge of
-// the job key for the other side's nonce. Only a Refused that answers a wrong key has no valid tag.
-// Every decoded message may come from a peer that is no rank: lengths and ranges are checked before
-// use. Pure functions; any thread.
+// for each that has ended. A rank that fails after its Hello sends a Withdrawal of its own. All
+// messages but the Challenge end in a tag, which proves knowledge of the job key for the other
+// side's nonce. Only a Refused that answers a wrong key has no valid tag. Every decoded message may
+// come from a peer that is no rank: lengths and ranges are checked before use. Pure functions; any
+// thread.
 #pragma once
 
 #include <array>
@@ -28,7 +29,7 @@
 namespace unisono::bootstrap {
 
 // The version of the wire format; it changes with any change of a message.
-inline constexpr std::uint16_t kMessageVersion = 6;
+inline constexpr std::uint16_t kMessageVersion = 7;
 // Bounds the table of members, so that no peer can make a rank use more memory.
 inline constexpr std::uint32_t kMostRanks = 4096;
 // No kernel has so many.
@@ -88,7 +89,8 @@ struct Welcome {
   // Settings that differ between ranks though they should be alike, and which ranks have what;
   // empty: none (alike_settings.hpp).
   std::string differing_settings{};
-  std::uint64_t warnings = 0;  // rank 0's, as in Hello
+  std::uint64_t warnings = 0;     // rank 0's, as in Hello
+  bool rank_zero_serves = false;  // otherwise a launcher does
   bool operator==(const Welcome&) const = default;
 };
 
@@ -109,14 +111,17 @@ struct Redirect {
   bool operator==(const Redirect&) const = default;
 };
 
-// From a host relay: why the job cannot start with a rank whose Hello it has sent.
+// Why the job cannot start with a rank that has sent its Hello. From the rank, or its host relay.
 struct Withdrawal {
   enum class Reason : std::uint32_t {
-    ended = 1,   // its connection has ended
+    ended = 1,   // its connection to the relay has ended
     unseen_pid,  // it is in a pid namespace that the relay does not see
+    failed,      // it cannot start, perhaps after the Welcome: see `code` and `text`
   };
   Nonce hello{};  // of the rank's Hello
   Reason reason = Reason::ended;
+  base::Code code = base::Code::ok;  // other than ok if it has failed
+  std::string text{};                // cut at kMostFailureBytes
   bool operator==(const Withdrawal&) const = default;
 };
 

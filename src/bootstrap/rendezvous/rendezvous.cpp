@@ -56,8 +56,10 @@ Rendezvous::Rendezvous(const Options& options)
       key_(wire::key_of(options.key)),
       address_(options.address),
       roster_(options.ranks),
-      deadline_ns_(kNever),
-      heard_(static_cast<std::size_t>(options.ranks)) {}
+      deadline_ns_(kNever) {
+  outcome_.heard = options.heard;
+  outcome_.heard.resize(static_cast<std::size_t>(options.ranks));
+}
 
 Status Rendezvous::start_listening(Descriptor listener) {
   UNISONO_ASSIGN(acceptor_, Acceptor::open(key_, options_.ranks));
@@ -93,8 +95,10 @@ Rendezvous::State Rendezvous::step() {
   Result<std::vector<Acceptor::Event>> events = acceptor_->step();
   if (events.ok()) {
     for (Acceptor::Event& event : *events) take(std::move(event));
-  } else {
+  } else if (state_ == State::gathering) {
     fail(events.error());
+    outcome_.is_deaf = true;
+    acceptor_->close_listeners();  // ranks that wait there could not be told
   }
   if (state_ == State::gathering && base::now_ns() >= deadline_ns_) {
     fail({Code::timeout,
@@ -116,7 +120,7 @@ Status Rendezvous::serve(std::int64_t deadline_ns) {
     }
     step();
   }
-  return state_ == State::started ? base::success() : Status(error_);
+  return state_ == State::started ? base::success() : Status(outcome_.failure);
 }
 
 void Rendezvous::give_up(const Error& error) { fail(error); }
@@ -132,34 +136,44 @@ void Rendezvous::take(Acceptor::Event event) {
   if (!event.message) return connection_ended(event.connection);
   const Acceptor::Connection* const connection = acceptor_->find(event.connection);
   if (connection == nullptr) return;  // it has been told that the job has failed
+  if (const Withdrawal* withdrawal = std::get_if<Withdrawal>(&*event.message)) {
+    return take_withdrawal(event.connection, *withdrawal);
+  }
   if (connection->admitted && connection->local) {
-    // Only a relay sends messages after its Hello.
+    // Only a relay sends further Hellos.
     acceptor_->close(event.connection);
     return connection_ended(event.connection);
   }
   if (const Hello* hello = std::get_if<Hello>(&*event.message)) {
     take_hello(event.connection, *hello);
-  } else if (const Withdrawal* withdrawal = std::get_if<Withdrawal>(&*event.message)) {
-    take_withdrawal(event.connection, *withdrawal);
   }
 }
 
 // The end of a connection is taken for the end of the rank.
 void Rendezvous::connection_ended(ConnectionId connection) {
-  if (state_ != State::gathering) return;
   const JoinedRank* const rank = roster_.find(connection);
   if (rank == nullptr) return;
+  if (state_ == State::started && rank->pid == 0) {
+    outcome_.lost.push_back(static_cast<int>(rank->hello.rank));
+  }
+  if (state_ != State::gathering) return;
   fail({Code::rank_lost, fmt::format("rank {} ({}) ended before all ranks had joined the job",
                                      rank->hello.rank, rank->origin)});
 }
 
 // Ignored for a rank that has not joined: its Hello may have been refused meanwhile.
 void Rendezvous::take_withdrawal(ConnectionId relay, const Withdrawal& withdrawal) {
-  if (state_ != State::gathering) return;
   const JoinedRank* const rank = roster_.find(relay, withdrawal.hello);
   if (rank == nullptr) return;
   const std::string who = fmt::format("rank {} ({})", rank->hello.rank, rank->origin);
+  if (withdrawal.reason == Withdrawal::Reason::failed) {
+    rank_cannot_start_ = true;
+    return fail({withdrawal.code, fmt::format("{} cannot start: {}", who, withdrawal.text)});
+  }
+  if (state_ != State::gathering) return;
   switch (withdrawal.reason) {
+    case Withdrawal::Reason::failed:
+      return;
     case Withdrawal::Reason::ended:
       return fail(
           {Code::rank_lost, fmt::format("{} ended before all ranks had joined the job", who)});
@@ -215,12 +229,12 @@ Error Rendezvous::reason_to_fail(ConnectionId connection, const Hello& hello) co
 }
 
 bool Rendezvous::still_tells_failure() const {
-  return rank_cannot_start_ && std::ranges::find(heard_, false) != heard_.end();
+  return rank_cannot_start_ && std::ranges::find(outcome_.heard, false) != outcome_.heard.end();
 }
 
 void Rendezvous::take_hello(ConnectionId connection, const Hello& hello) {
-  if (hello.rank < heard_.size()) heard_[hello.rank] = true;
-  if (state_ == State::failed) return refuse(connection, hello, error_);
+  if (hello.rank < outcome_.heard.size()) outcome_.heard[hello.rank] = true;
+  if (state_ == State::failed) return refuse(connection, hello, outcome_.failure);
   const Error error = reason_to_fail(connection, hello);
   if (error.code != Code::ok) {
     // The job cannot start any more, so no rank need wait for the deadline.
@@ -246,7 +260,7 @@ void Rendezvous::take_hello(ConnectionId connection, const Hello& hello) {
     return record_join(connection, hello);
   }
   // It will hear of a failure where it joins, or asks again.
-  if (hello.rank < heard_.size()) heard_[hello.rank] = false;
+  if (hello.rank < outcome_.heard.size()) outcome_.heard[hello.rank] = false;
 }
 
 // Redirects a rank that connects over TCP to the Unix socket by which its host's ranks join, if
@@ -290,23 +304,17 @@ void Rendezvous::record_join(ConnectionId connection, const Hello& hello) {
 void Rendezvous::start() {
   const Result<std::uint64_t> job_id = random_number();
   if (!job_id.ok()) return fail(job_id.error());
-  const Result<Welcome> welcome =
+  Result<Welcome> welcome =
       compose_welcome({options_.job, *job_id, options_.memory_bytes}, roster_.ranks());
   if (!welcome.ok()) return fail(welcome.error());
+  welcome->rank_zero_serves = options_.is_rank_zero;
   Descriptor memory;
   if (roster_.has_local_rank()) {
     Result<Descriptor> created = memory::create_memory(options_.memory_bytes);
     if (!created.ok()) return fail(created.error());
     memory = std::move(*created);
   }
-  welcome_all(*welcome, memory);
-  state_ = State::started;
-  base::log(LogLevel::info, kComponent, "job {} of {} ranks on {} {} has started", options_.job,
-            options_.ranks, welcome->hosts, welcome->hosts == 1 ? "host" : "hosts");
-}
-
-void Rendezvous::welcome_all(const Welcome& welcome, const Descriptor& memory) {
-  const std::string unsigned_frame = encode(welcome);
+  const std::string unsigned_frame = encode(*welcome);
   for (const JoinedRank& rank : roster_.ranks()) {
     if (rank.via_relay) continue;
     std::string frame = unsigned_frame;
@@ -314,13 +322,16 @@ void Rendezvous::welcome_all(const Welcome& welcome, const Descriptor& memory) {
     // A rank that has just ended does not get it. The job detects its death as any later one.
     acceptor_->send(rank.connection, frame, rank.pid != 0 ? memory.get() : -1);
   }
+  state_ = State::started;
+  base::log(LogLevel::info, kComponent, "job {} of {} ranks on {} {} has started", options_.job,
+            options_.ranks, welcome->hosts, welcome->hosts == 1 ? "host" : "hosts");
 }
 
 void Rendezvous::fail(Error error) {
-  if (state_ != State::gathering) return;
+  if (state_ == State::failed) return;
   state_ = State::failed;
-  error_ = std::move(error);
-  acceptor_->refuse_admitted(error_);
+  outcome_.failure = std::move(error);
+  acceptor_->refuse_admitted(outcome_.failure);
 }
 
 }  // namespace unisono::bootstrap

@@ -5,8 +5,9 @@
 // host, the first rank stays connected and becomes the host's relay (host_relay.hpp), to which the
 // server redirects the others. Until all ranks have joined, any failure (the deadline, a rank that
 // ended, a size that does not fit) is told to every rank that has joined, with the ranks that are
-// missing. step() never waits: the owner polls descriptor(), or calls serve(). The launcher and
-// rank 0 use it. One thread at a time.
+// missing. After that, a rank that cannot go on may still say so (Withdrawal), and all are told as
+// long as the owner steps the server. step() never waits: the owner polls descriptor(), or calls
+// serve(). The launcher and rank 0 use it. One thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -34,6 +35,8 @@ class Rendezvous {
     std::string job;                 // name for messages; empty: the address
     std::uint64_t memory_bytes = 0;  // least size of the memory file; a rank may want more
     std::int64_t timeout_ns = 0;     // from the first rank's Hello to the last's
+    bool is_rank_zero = false;       // the owner is rank 0, no launcher
+    std::vector<bool> heard{};       // by rank: it knows already that the job cannot start
   };
   enum class State { gathering, started, failed };
 
@@ -67,12 +70,20 @@ class Rendezvous {
 
   // A rank has said that it cannot start, and not every rank has heard that yet.
   bool still_tells_failure() const;
+  // The details of its state.
+  struct Outcome {
+    base::Error failure;      // that the ranks are told; code ok: none
+    bool is_deaf = false;     // it has failed since it could accept no more ranks
+    std::vector<bool> heard;  // by rank: it has sent a Hello and was not redirected then
+    std::vector<int> lost;    // relays whose connection has ended after the Welcome
+  };
+  const Outcome& outcome() const { return outcome_; }
 
   // A rank's process has ended (`how`: "exited with status 1"). Fails the job if it has not
   // started.
   void rank_ended(int rank, std::string_view how);
 
-  // The owner cannot go on: fails the job if it has not started.
+  // The owner cannot go on: all ranks are told, also after the Welcome.
   void give_up(const base::Error& error);
 
   // The connections to the ranks of this host and to the relays of the others. They stay open as
@@ -95,7 +106,6 @@ class Rendezvous {
   void refuse(ConnectionId connection, const Hello& hello, const base::Error& error);
   void record_join(ConnectionId connection, const Hello& hello);
   void start();
-  void welcome_all(const Welcome& welcome, const base::Descriptor& memory);
   void fail(base::Error error);
 
   Options options_;
@@ -107,9 +117,8 @@ class Rendezvous {
   Roster roster_;
   std::int64_t deadline_ns_;
   State state_ = State::gathering;
-  base::Error error_;
   bool rank_cannot_start_ = false;
-  std::vector<bool> heard_;  // by rank: it has sent a Hello and was not redirected then
+  Outcome outcome_;
 };
 
 }  // namespace unisono::bootstrap

@@ -2,28 +2,23 @@
 #include "bootstrap/rendezvous/rendezvous_client.hpp"
 
 #include <fmt/format.h>
-#include <poll.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <atomic>
 #include <cerrno>
 #include <ctime>
+#include <exception>
 #include <memory>
 #include <optional>
-#include <thread>
 #include <utility>
 #include <variant>
 
 #include "base/clock.hpp"
 #include "base/log.hpp"
 #include "base/text.hpp"
-#include "base/thread.hpp"
 #include "bootstrap/rendezvous/host_relay.hpp"
 #include "bootstrap/rendezvous/message_stream.hpp"
-#include "bootstrap/rendezvous/rendezvous.hpp"
+#include "bootstrap/serving_rank.hpp"
 #include "memory/memory_file.hpp"
 
 namespace unisono::bootstrap {
@@ -38,11 +33,11 @@ using base::Status;
 // The server measures the same timeout from the first rank's Hello, and its error names the missing
 // ranks. So a rank waits this much longer before it returns an error of its own.
 constexpr std::int64_t kAnswerMarginNs = base::kSecond;
-// Mostly all ranks come at about the same time, and nobody notices this wait.
-constexpr std::int64_t kQuietNs = base::kSecond;
 constexpr std::int64_t kAskWhyNs = base::kSecond;
 constexpr std::int64_t kFirstRetryNs = base::kMillisecond;
 constexpr std::int64_t kLastRetryNs = 50 * base::kMillisecond;
+// A server that could accept no more ranks listens again to say so (serving_rank.cpp).
+constexpr std::int64_t kReopenNs = base::kSecond / 5;
 
 void sleep_ns(std::int64_t time_ns) {
   const timespec time{time_ns / base::kSecond, time_ns % base::kSecond};
@@ -61,38 +56,33 @@ class RendezvousClient {
         failure_(request.failure) {}
 
   Result<Joined> run(Descriptor connected);
+  // After an error of run(): tells it to those who may wait for this rank.
+  void withdraw(const Error& error);
 
  private:
-  struct Reply {
-    MessageStream stream;
-    Message message;
-  };
-
-  // A connection before the deadline. `gone`: the error if no process listens; code ok: try again.
-  Result<Descriptor> connect(std::int64_t deadline_ns, const Error& gone) const;
+  // A connection before the deadline. `gone`: the error if no process listens for a while; code ok:
+  // try again.
+  Result<Descriptor> connect(std::int64_t deadline_ns, const Error& gone);
+  bool connect_to_notice(Descriptor& socket);
   // Sends Hello and returns the answer: a Welcome or a Redirect. If a connection ends without a
-  // proved answer, connects again, for the server may have dropped it for lack of room. With a
-  // relay, its ranks are told an error as well.
-  Result<Reply> exchange(Descriptor connected, HostRelay* relay);
-  Result<Reply> exchange_until(std::int64_t deadline_ns, Descriptor connected, HostRelay* relay);
+  // proved answer, connects again, for the server may have dropped it for lack of room.
+  Result<Message> exchange(Descriptor connected);
+  Result<Message> exchange_until(std::int64_t deadline_ns, Descriptor connected);
   // nullopt: the connection has ended, or the answer has no proof.
-  Result<std::optional<Message>> try_hello(MessageStream& stream, HostRelay* relay,
-                                           std::int64_t deadline_ns);
-  Result<std::optional<MessageStream::Received>> send_hello(MessageStream& stream, HostRelay* relay,
-                                                            std::int64_t deadline_ns,
-                                                            Nonce& nonce) const;
+  Result<std::optional<Message>> try_hello(std::int64_t deadline_ns);
+  Result<std::optional<MessageStream::Received>> send_hello(std::int64_t deadline_ns);
   std::optional<Message> record_unproved_refusal(const Refused& refused);
-  Result<Hello> make_hello(const HostRelay* relay) const;
+  Result<Hello> make_hello() const;
   Result<Descriptor> follow(const Redirect& redirect);
   Result<Joined> join_by(const Redirect& redirect);
   Result<Joined> join_at(Descriptor connected);
   Error ask_why(const Error& failed);
-  Result<Joined> complete(MessageStream& stream, const Welcome& welcome) const;
-  Result<Joined> complete_as_relay(MessageStream& stream, HostRelay& relay,
-                                   const Welcome& welcome) const;
+  Result<Joined> complete(const Welcome& welcome);
+  Result<Joined> complete_as_relay(const Welcome& welcome);
+  std::unique_ptr<StartConnections> connections(const Welcome& welcome);
   Status check_ranks(const Welcome& welcome) const;
   Status check_remote(const Welcome& welcome) const;
-  Status verify(const Joined& joined) const;
+  Status verify(const base::Descriptor& memory, const Welcome& welcome) const;
   Error no_answer() const;
   Error rendezvous_ended() const;
   Error not_a_rendezvous() const;
@@ -102,9 +92,15 @@ class RendezvousClient {
   std::string who_;     // for messages: this rank
   std::string server_;  // for messages: the process that serves at
   Address address_;
-  Error failure_;                 // why this rank cannot start; code ok: it can
-  int lost_connections_ = 0;      // ended without an answer
-  std::string unproved_refusal_;  // text of the last refusal without proof
+  Error failure_;  // why this rank cannot start; code ok: it can
+  MessageStream stream_{Descriptor()};
+  std::unique_ptr<HostRelay> relay_;  // null: this rank cannot become a relay
+  Nonce challenge_{};                 // of the peer of `stream_`
+  Nonce hello_{};                     // the last one that was sent there; zeros: none
+  bool is_over_ = false;              // the peer has refused the rank, or is of no rank of the job
+  bool has_said_hello_ = false;       // at any time
+  int lost_connections_ = 0;          // ended without an answer
+  std::string unproved_refusal_;      // text of the last refusal without proof
 };
 
 namespace {
@@ -117,12 +113,28 @@ std::string_view why_not_connected(const ConnectAttempt& attempt) {
 
 }  // namespace
 
-Result<Descriptor> RendezvousClient::connect(std::int64_t deadline_ns, const Error& gone) const {
+// Where rank 0 of this host tells that it cannot serve the rendezvous.
+bool RendezvousClient::connect_to_notice(Descriptor& socket) {
+  if (address_.kind != Address::Kind::tcp || request_.rank == 0) return false;
+  const Address notice = notice_address(request_);
+  Result<ConnectAttempt> attempt = attempt_connect(notice, base::now_ns());
+  if (!attempt.ok() || !attempt->socket.valid() || !is_of_own_user(attempt->socket)) return false;
+  address_ = notice;
+  server_ = "rank 0";
+  socket = std::move(attempt->socket);
+  return true;
+}
+
+Result<Descriptor> RendezvousClient::connect(std::int64_t deadline_ns, const Error& gone) {
   std::int64_t retry_ns = kFirstRetryNs;
+  // Rank 0 would wait for itself.
+  const std::int64_t reopened_ns = base::now_ns() + (request_.rank == 0 ? 0 : kReopenNs);
   for (;;) {
     UNISONO_ASSIGN(ConnectAttempt attempt, attempt_connect(address_, deadline_ns));
     if (attempt.socket.valid()) return std::move(attempt.socket);
-    if (!attempt.busy && gone.code != Code::ok) return gone;
+    const bool is_gone = !attempt.busy && base::now_ns() >= reopened_ns;
+    if (is_gone && gone.code != Code::ok) return gone;
+    if (connect_to_notice(attempt.socket)) return std::move(attempt.socket);
     const std::int64_t left_ns = deadline_ns - base::now_ns();
     if (left_ns <= 0) {
       std::string message = fmt::format(
@@ -133,6 +145,9 @@ Result<Descriptor> RendezvousClient::connect(std::int64_t deadline_ns, const Err
         message += fmt::format(" {} {} of other users {} such a name", attempt.others,
                                attempt.others == 1 ? "socket" : "sockets",
                                attempt.others == 1 ? "has" : "have");
+      }
+      if (address_.kind != Address::Kind::tcp) {
+        message += " A rank in another network namespace does not reach it.";
       }
       return Error{Code::timeout, std::move(message)};
     }
@@ -171,7 +186,7 @@ Error RendezvousClient::not_a_rendezvous() const {
   return {Code::state, fmt::format("{} is no rendezvous", address_text(address_))};
 }
 
-Result<Hello> RendezvousClient::make_hello(const HostRelay* relay) const {
+Result<Hello> RendezvousClient::make_hello() const {
   Hello hello;
   hello.kernel = {.id = 1, .cores = 1};  // unless it is known
   UNISONO_ASSIGN(hello.nonce, random_nonce());
@@ -196,14 +211,14 @@ Result<Hello> RendezvousClient::make_hello(const HostRelay* relay) const {
     hello.failure = why.code;
     hello.failure_text = why.message;
   }
-  if (relay != nullptr) hello.relay_socket = relay->relay_socket();
+  if (relay_ != nullptr) hello.relay_socket = relay_->relay_socket();
   return hello;
 }
 
 Result<std::optional<MessageStream::Received>> RendezvousClient::send_hello(
-    MessageStream& stream, HostRelay* relay, std::int64_t deadline_ns, Nonce& nonce) const {
+    std::int64_t deadline_ns) {
   if (address_.kind != Address::Kind::tcp) {
-    UNISONO_ASSIGN(const Peer peer, peer_of(stream.socket()));
+    UNISONO_ASSIGN(const Peer peer, peer_of(stream_.socket()));
     if (peer.uid != geteuid()) {
       return Error{Code::argument,
                    fmt::format("{}: {} belongs to user {}, this process to user {}: not our "
@@ -212,17 +227,19 @@ Result<std::optional<MessageStream::Received>> RendezvousClient::send_hello(
     }
   }
   UNISONO_ASSIGN(const std::optional<MessageStream::Received> greeting,
-                 stream.receive(deadline_ns));
+                 stream_.receive(deadline_ns));
   if (!greeting) return std::optional<MessageStream::Received>();
   const Challenge* challenge = std::get_if<Challenge>(&greeting->message);
   if (challenge == nullptr) return not_a_rendezvous();
-  UNISONO_ASSIGN(const Hello hello, make_hello(relay));
-  nonce = hello.nonce;
+  UNISONO_ASSIGN(const Hello hello, make_hello());
   std::string frame = encode(hello);
   sign(frame, key_, challenge->nonce);
-  UNISONO_TRY(stream.send(frame));
-  return relay != nullptr ? relay->await_answer(stream, challenge->nonce, nonce, deadline_ns)
-                          : stream.receive(deadline_ns);
+  UNISONO_TRY(stream_.send(frame));
+  challenge_ = challenge->nonce;
+  hello_ = hello.nonce;
+  has_said_hello_ = true;
+  return relay_ != nullptr ? relay_->await_answer(stream_, challenge_, hello_, deadline_ns)
+                           : stream_.receive(deadline_ns);
 }
 
 // The rank tries again: neither a process that has taken the port nor one between the hosts can
@@ -238,18 +255,16 @@ std::optional<Message> RendezvousClient::record_unproved_refusal(const Refused& 
   return {};
 }
 
-Result<std::optional<Message>> RendezvousClient::try_hello(MessageStream& stream, HostRelay* relay,
-                                                           std::int64_t deadline_ns) {
-  Nonce nonce{};
-  UNISONO_ASSIGN(std::optional<MessageStream::Received> answer,
-                 send_hello(stream, relay, deadline_ns, nonce));
+Result<std::optional<Message>> RendezvousClient::try_hello(std::int64_t deadline_ns) {
+  UNISONO_ASSIGN(std::optional<MessageStream::Received> answer, send_hello(deadline_ns));
   if (!answer) {
-    if (stream.closed()) ++lost_connections_;
+    if (stream_.closed()) ++lost_connections_;
     return std::optional<Message>();
   }
-  const bool proved = signature_is_right(answer->frame, key_, nonce);
+  const bool proved = signature_is_right(answer->frame, key_, hello_);
   if (const Refused* refused = std::get_if<Refused>(&answer->message)) {
     // The kernel reports the user at a Unix socket, so a refusal there needs no proof.
+    is_over_ = true;
     if (proved) return Error{refused->code, refused->text};
     if (address_.kind == Address::Kind::tcp) return record_unproved_refusal(*refused);
     return Error{refused->code,
@@ -257,6 +272,7 @@ Result<std::optional<Message>> RendezvousClient::try_hello(MessageStream& stream
                              address_text(address_), server_, refused->text)};
   }
   if (!proved) {
+    is_over_ = true;
     return Error{Code::argument, fmt::format("{} does not know this job's key (UNISONO_JOB_KEY): "
                                              "not our rendezvous",
                                              address_text(address_))};
@@ -264,23 +280,21 @@ Result<std::optional<Message>> RendezvousClient::try_hello(MessageStream& stream
   return std::optional(std::move(answer->message));
 }
 
-Result<RendezvousClient::Reply> RendezvousClient::exchange(Descriptor connected, HostRelay* relay) {
-  const std::int64_t deadline_ns = base::now_ns() + request_.timeout_ns + kAnswerMarginNs;
-  Result<Reply> reply = exchange_until(deadline_ns, std::move(connected), relay);
-  if (!reply.ok() && relay != nullptr) relay->refuse_all(reply.error());
-  return reply;
+Result<Message> RendezvousClient::exchange(Descriptor connected) {
+  return exchange_until(base::now_ns() + request_.timeout_ns + kAnswerMarginNs,
+                        std::move(connected));
 }
 
-Result<RendezvousClient::Reply> RendezvousClient::exchange_until(std::int64_t deadline_ns,
-                                                                 Descriptor connected,
-                                                                 HostRelay* relay) {
+Result<Message> RendezvousClient::exchange_until(std::int64_t deadline_ns, Descriptor connected) {
   lost_connections_ = 0;
   unproved_refusal_.clear();
   std::int64_t retry_ns = kFirstRetryNs;
   for (;;) {
-    MessageStream stream(std::move(connected));
-    UNISONO_ASSIGN(std::optional<Message> message, try_hello(stream, relay, deadline_ns));
-    if (message) return Reply{std::move(stream), std::move(*message)};
+    stream_ = MessageStream(std::move(connected));
+    hello_ = Nonce{};
+    is_over_ = false;
+    UNISONO_ASSIGN(std::optional<Message> message, try_hello(deadline_ns));
+    if (message) return std::move(*message);
     const std::int64_t left_ns = deadline_ns - base::now_ns();
     if (left_ns <= 0) return no_answer();
     sleep_ns(std::min(retry_ns, left_ns));
@@ -307,13 +321,16 @@ Result<Joined> RendezvousClient::run(Descriptor connected) {
     UNISONO_ASSIGN(connected, connect(base::now_ns() + request_.timeout_ns, Error{}));
   }
   if (address_.kind == Address::Kind::tcp) {
-    UNISONO_ASSIGN(const std::unique_ptr<HostRelay> relay, HostRelay::open(key_, request_.ranks));
-    UNISONO_ASSIGN(Reply reply, exchange(std::move(connected), relay.get()));
-    if (const Welcome* welcome = std::get_if<Welcome>(&reply.message)) {
-      return complete_as_relay(reply.stream, *relay, *welcome);
-    }
-    const Redirect* redirect = std::get_if<Redirect>(&reply.message);
+    Result<std::unique_ptr<HostRelay>> opened = HostRelay::open(key_, request_.ranks);
+    // It cannot join, for instance for lack of a descriptor. All others hear of it.
+    if (!opened.ok() && failure_.code == Code::ok) failure_ = opened.error();
+    if (opened.ok()) relay_ = std::move(*opened);
+    UNISONO_ASSIGN(const Message answer, exchange(std::move(connected)));
+    const Welcome* welcome = std::get_if<Welcome>(&answer);
+    if (welcome != nullptr && relay_ != nullptr) return complete_as_relay(*welcome);
+    const Redirect* redirect = std::get_if<Redirect>(&answer);
     if (redirect == nullptr) return not_a_rendezvous();
+    relay_.reset();
     Result<Joined> joined = join_by(*redirect);
     return joined.ok() ? std::move(joined) : Result<Joined>(ask_why(joined.error()));
   }
@@ -327,10 +344,10 @@ Result<Joined> RendezvousClient::join_by(const Redirect& redirect) {
 
 // At a Unix socket.
 Result<Joined> RendezvousClient::join_at(Descriptor connected) {
-  UNISONO_ASSIGN(Reply reply, exchange(std::move(connected), nullptr));
-  const Welcome* welcome = std::get_if<Welcome>(&reply.message);
+  UNISONO_ASSIGN(const Message answer, exchange(std::move(connected)));
+  const Welcome* welcome = std::get_if<Welcome>(&answer);
   if (welcome == nullptr) return not_a_rendezvous();
-  return complete(reply.stream, *welcome);
+  return complete(*welcome);
 }
 
 // A relay whose job cannot start ends, and tells only those that it has heard by then. The
@@ -341,10 +358,9 @@ Error RendezvousClient::ask_why(const Error& failed) {
   server_ = request_.server;
   failure_ = failed;
   const std::int64_t deadline_ns = base::now_ns() + kAskWhyNs;
-  Result<ConnectAttempt> attempt = attempt_connect(address_, deadline_ns);
-  const Result<std::unique_ptr<HostRelay>> relay = HostRelay::open(key_, request_.ranks);
-  if (!attempt.ok() || !attempt->socket.valid() || !relay.ok()) return failed;
-  const Result<Reply> reply = exchange_until(deadline_ns, std::move(attempt->socket), relay->get());
+  Result<Descriptor> connected = connect(deadline_ns, failed);
+  if (!connected.ok()) return failed;
+  const Result<Message> reply = exchange_until(deadline_ns, std::move(*connected));
   const bool tells =
       !reply.ok() && reply.error().code != Code::timeout && reply.error().code != Code::rank_lost;
   return tells && failed.code == Code::rank_lost ? reply.error() : failed;
@@ -356,31 +372,41 @@ Status RendezvousClient::check_ranks(const Welcome& welcome) const {
                                         welcome.members.size(), request_.ranks)};
 }
 
-Result<Joined> RendezvousClient::complete(MessageStream& stream, const Welcome& welcome) const {
+Result<Joined> RendezvousClient::complete(const Welcome& welcome) {
   UNISONO_TRY(check_ranks(welcome));
-  Joined joined;
-  joined.welcome = welcome;
-  joined.memory = stream.take_attached();
-  UNISONO_TRY(verify(joined));
-  joined.connection = stream.take_socket();
-  return joined;
+  Descriptor memory = stream_.take_attached();
+  UNISONO_TRY(verify(memory, welcome));
+  return Joined{welcome, std::move(memory), connections(welcome)};
 }
 
-Result<Joined> RendezvousClient::complete_as_relay(MessageStream& stream, HostRelay& relay,
-                                                   const Welcome& welcome) const {
-  const Status fits = check_remote(welcome);
-  Result<HostRelay::PassedOn> passed =
-      fits.ok() ? relay.pass_on(welcome, request_.rank) : Result<HostRelay::PassedOn>(fits.error());
-  if (!passed.ok()) {
-    relay.refuse_all(passed.error());
-    return passed.error();
+Result<Joined> RendezvousClient::complete_as_relay(const Welcome& welcome) {
+  UNISONO_TRY(check_remote(welcome));
+  UNISONO_ASSIGN(HostRelay::PassedOn passed, relay_->pass_on(welcome, request_.rank));
+  return Joined{std::move(passed.welcome), std::move(passed.memory), connections(welcome)};
+}
+
+std::unique_ptr<StartConnections> RendezvousClient::connections(const Welcome& welcome) {
+  const StartConnections::Place place{.rank = request_.rank,
+                                      .key = key_,
+                                      .challenge = challenge_,
+                                      .hello = hello_,
+                                      .rank_zero_serves = welcome.rank_zero_serves};
+  return std::make_unique<StartConnections>(place, std::move(stream_), std::move(relay_));
+}
+
+// A rank that has no connection may lack descriptors or memory, of which another way needs less.
+void RendezvousClient::withdraw(const Error& error) {
+  if (hello_ != Nonce{}) {
+    if (relay_ != nullptr) relay_->refuse_all(error);
+    if (is_over_ || stream_.closed()) return;
+    std::string frame =
+        encode(Withdrawal{hello_, Withdrawal::Reason::failed, error.code, error.message});
+    sign(frame, key_, challenge_);
+    static_cast<void>(stream_.send(frame));
+  } else if (!has_said_hello_ && (error.code == Code::system || error.code == Code::resources)) {
+    stream_ = MessageStream(Descriptor());
+    tell_others(request_, error);
   }
-  Joined joined;
-  joined.welcome = std::move(passed->welcome);
-  joined.memory = std::move(passed->memory);
-  joined.connection = stream.take_socket();
-  joined.accepted = std::move(passed->connections);
-  return joined;
 }
 
 Status RendezvousClient::check_remote(const Welcome& welcome) const {
@@ -392,9 +418,9 @@ Status RendezvousClient::check_remote(const Welcome& welcome) const {
                                         who_, address_text(address_), own)};
 }
 
-Status RendezvousClient::verify(const Joined& joined) const {
-  const std::uint32_t own = joined.welcome.members[static_cast<std::size_t>(request_.rank)].pid;
-  UNISONO_TRY(memory::verify_memory(joined.memory, joined.welcome.memory_bytes));
+Status RendezvousClient::verify(const Descriptor& memory, const Welcome& welcome) const {
+  const std::uint32_t own = welcome.members[static_cast<std::size_t>(request_.rank)].pid;
+  UNISONO_TRY(memory::verify_memory(memory, welcome.memory_bytes));
   if (own == static_cast<std::uint32_t>(getpid())) return base::success();
   return Error{Code::unsupported,
                fmt::format("{} has pid {} here and pid {} at the rendezvous: the ranks on a host "
@@ -402,112 +428,24 @@ Status RendezvousClient::verify(const Joined& joined) const {
                            who_, getpid(), own)};
 }
 
-// Serves a rendezvous in a thread until this rank has joined or failed. Until then all ranks, this
-// one included, are told an error of the start, also if they connect after it. An error of this
-// rank alone is told to the others. If some rank has said that it cannot start, the thread serves
-// on. It ends when all ranks have heard it, also late ones, or at the deadline.
-class RendezvousThread {
- public:
-  RendezvousThread(Rendezvous& server, const JoinRequest& request)
-      : server_(server), request_(request) {}
-
-  Status start();
-  void end(const Error& own_error);
-
- private:
-  void serve();
-  void tell_late_ranks();
-
-  Rendezvous& server_;
-  const JoinRequest& request_;
-  Descriptor ending_;  // wakes the thread at the end
-  std::atomic<bool> ended_ = false;
-  Error own_error_;  // before ended_
-  std::int64_t deadline_ns_ = 0;
-  std::thread thread_;
-};
-
-Status RendezvousThread::start() {
-  deadline_ns_ = base::now_ns() + request_.timeout_ns;
-  server_.end_at(deadline_ns_);
-  ending_.reset(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!ending_.valid()) return base::system_error("eventfd", errno);
-  Result<std::thread> started = base::start_thread("unisono-serve", [this] { serve(); });
-  if (!started.ok()) {
-    return Error{started.error().code,
-                 fmt::format("rank {} of {} cannot start a thread for the rendezvous: {}",
-                             request_.rank, request_.ranks, started.error().message)};
-  }
-  thread_ = std::move(*started);
-  return base::success();
-}
-
-void RendezvousThread::end(const Error& own_error) {
-  own_error_ = own_error;
-  ended_ = true;
-  eventfd_write(ending_.get(), 1);
-  thread_.join();
-}
-
-void RendezvousThread::serve() {
-  for (;;) {
-    std::array<pollfd, 2> waiting{{{ending_.get(), POLLIN, 0}, {server_.descriptor(), POLLIN, 0}}};
-    const bool gathering = server_.state() == Rendezvous::State::gathering;
-    const int timeout_ms = gathering ? base::poll_timeout_ms(server_.next_deadline_ns()) : -1;
-    poll(waiting.data(), waiting.size(), timeout_ms);  // a failure counts as no event
-    server_.step();
-    if (!ended_) continue;
-    if (own_error_.code != Code::ok) server_.give_up(own_error_);
-    return tell_late_ranks();
-  }
-}
-
-void RendezvousThread::tell_late_ranks() {
-  std::int64_t logs_ns = base::now_ns() + kQuietNs;
-  while (server_.still_tells_failure() && base::now_ns() < deadline_ns_) {
-    if (base::now_ns() >= logs_ns) {
-      base::log(base::LogLevel::warn, "bootstrap",
-                "the job cannot start; rank {} waits for ranks that do not know it yet "
-                "(UNISONO_START_TIMEOUT is {}): {}",
-                request_.rank, base::format_time_ns(request_.timeout_ns), own_error_.message);
-      logs_ns = deadline_ns_;
-    }
-    pollfd waiting{server_.descriptor(), POLLIN, 0};
-    poll(&waiting, 1, base::poll_timeout_ms(std::min(logs_ns, deadline_ns_)));
-    server_.step();
-  }
-}
-
 }  // namespace
 
 Result<Joined> join_rendezvous(const JoinRequest& request, Descriptor connected) {
-  return RendezvousClient(request).run(std::move(connected));
-}
-
-Result<Joined> serve_and_join(const JoinRequest& request, Descriptor listener) {
-  Rendezvous::Options options;
-  options.ranks = request.ranks;
-  options.address = request.address;
-  options.key = request.key;
-  options.memory_bytes = request.memory_bytes;
-  options.timeout_ns = request.timeout_ns;
-  UNISONO_ASSIGN(const std::unique_ptr<Rendezvous> server,
-                 Rendezvous::open(options, std::move(listener)));
-  RendezvousThread serving(*server, request);
-  UNISONO_TRY(serving.start());
-  JoinRequest local = request;
-  local.address = server->local_address();
-  Result<Joined> joined = join_rendezvous(local);
-  serving.end(joined.ok() ? Error{} : joined.error());
-  if (joined.ok()) joined->accepted = server->release_connections();
+  RendezvousClient client(request);
+  const auto run = [&]() -> Result<Joined> {
+    try {
+      return client.run(std::move(connected));
+    } catch (const std::exception& thrown) {
+      return base::error_of(thrown);
+    }
+  };
+  Result<Joined> joined = run();
+  try {
+    if (!joined.ok()) client.withdraw(joined.error());
+  } catch (const std::exception&) {
+    // The end of its connection is all that the others see then.
+  }
   return joined;
-}
-
-Result<Joined> join_or_serve(const JoinRequest& request) {
-  const std::int64_t deadline_ns = base::now_ns() + request.timeout_ns;
-  UNISONO_ASSIGN(ConnectAttempt attempt, attempt_connect(request.address, deadline_ns));
-  const bool is_there = attempt.socket.valid() || (attempt.busy && base::now_ns() < deadline_ns);
-  return is_there ? join_rendezvous(request, std::move(attempt.socket)) : serve_and_join(request);
 }
 
 }  // namespace unisono::bootstrap

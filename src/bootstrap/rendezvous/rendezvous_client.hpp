@@ -5,13 +5,14 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
-#include <vector>
 
 #include "base/descriptor.hpp"
 #include "base/result.hpp"
 #include "bootstrap/address.hpp"
 #include "bootstrap/rendezvous/message.hpp"
+#include "bootstrap/start_connections.hpp"
 
 namespace unisono::bootstrap {
 
@@ -20,6 +21,7 @@ struct JoinRequest {
   int ranks = 1;
   std::string server;  // for messages: the process that serves the rendezvous
   Address address;
+  bool address_given = false;  // a launcher may serve there
   std::string key;
   std::int64_t timeout_ns = 0;
   std::uint64_t memory_bytes = 0;
@@ -32,20 +34,13 @@ struct JoinRequest {
 };
 
 struct Joined {
-  Welcome welcome;                         // with pids for this host only
-  base::Descriptor memory;                 // this host's memory file, verified
-  base::Descriptor connection;             // to the server, or to the host relay
-  std::vector<base::Descriptor> accepted;  // if this rank serves the rendezvous or is a relay
+  Welcome welcome;          // with pids for this host only
+  base::Descriptor memory;  // this host's memory file, verified
+  std::unique_ptr<StartConnections> connections;
 };
 
+// All others hear of an error of this rank alone, unless there is no way to them.
 // `connected`: a connection to the address, if there is one already.
 base::Result<Joined> join_rendezvous(const JoinRequest& request,
                                      base::Descriptor connected = base::Descriptor());
-// Serves the rendezvous in a thread until this rank has joined it. `listener`: as of
-// Rendezvous::open().
-base::Result<Joined> serve_and_join(const JoinRequest& request,
-                                    base::Descriptor listener = base::Descriptor());
-// Joins if a process listens at the address, otherwise serves as well.
-base::Result<Joined> join_or_serve(const JoinRequest& request);
-
 }  // namespace unisono::bootstrap

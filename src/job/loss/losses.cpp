@@ -24,16 +24,23 @@ bool Losses::mark_gone(int rank, RankState how, const std::string& why) {
   // Before there are tables, no rank can have left.
   if (ranks_.has_tables()) {
     note_reason(rank, why);  // first: it is there for all who see the state
-    if (!ranks_.mark_gone(rank, how)) return false;
+    if (!ranks_.mark_gone(rank, how)) {
+      if (ranks_.is_lost(rank)) record_first(rank, ranks_.state(rank));
+      return false;
+    }
     if (network_ != nullptr) {
       // The room of packets kept for it is needed to inform the others.
       if (const auto departure = ranks_.departure(rank)) network_->forget(rank, *departure);
       pass_on_once(rank);
     }
   }
+  record_first(rank, how);
+  return true;
+}
+
+void Losses::record_first(int rank, RankState how) {
   std::uint64_t none = 0;
   header_.first_lost.compare_exchange_strong(none, loss_word(rank, how));
-  return true;
 }
 
 // A rank reports one loss. Mostly it is the one that causes the others. If threads find losses
@@ -85,7 +92,9 @@ void Losses::take_updates() {
     return;
   for (int r = 0; r < ranks_.count(); ++r) {
     if (const auto departure = ranks_.departure(r)) network_->forget(r, *departure);
-    if (ranks_.is_lost(r)) pass_on_once(r);
+    if (!ranks_.is_lost(r)) continue;
+    record_first(r, ranks_.state(r));  // at the start another host may know first
+    pass_on_once(r);
   }
   events_.raise();
 }

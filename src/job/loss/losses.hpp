@@ -53,6 +53,7 @@ class Losses {
   std::vector<int> neighbours() const;
   int reporter_of(int rank) const;
   void note_reason(int rank, const std::string& why);
+  void record_first(int rank, RankState how);
   void pass_on_once(int rank);
   void catch_up_neighbours(int rank, const std::vector<int>& neighbours);
   void pass_on_to(int host, int rank);

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <exception>
-#include <new>
 #include <utility>
 
 #include "base/clock.hpp"
@@ -35,11 +34,13 @@ constexpr int kCollector = 0;
 }  // namespace
 
 StartUp::StartUp(const Ranks& ranks, JobHeader& header, Losses& losses, network::Network* network,
-                 const base::Settings& settings, std::function<void()> work)
+                 bootstrap::StartConnections* connections, const base::Settings& settings,
+                 std::function<void()> work)
     : ranks_(ranks),
       header_(header),
       losses_(losses),
       network_(network),
+      connections_(connections),
       settings_(settings),
       work_(std::move(work)),
       deadline_ns_(base::now_ns() + settings.time_ns(base::Setting::start_timeout)) {}
@@ -50,6 +51,7 @@ base::Status StartUp::await(const std::function<bool()>& condition,
   base::Status result = base::success();
   const auto turn = [&] {
     work_();
+    hear();
     if (condition()) return true;
     const std::optional<Error> why = cannot_wait(missing);
     if (why) result = *why;
@@ -70,11 +72,21 @@ base::Status StartUp::await(const std::function<bool()>& condition,
 std::optional<Error> StartUp::cannot_wait(const std::function<std::string()>& missing) const {
   if (const auto failure = reported_failure()) return failure;
   if (const auto loss = losses_.first()) return lost(*loss);
+  if (const auto failure = told_failure()) return failure;
   if (base::now_ns() <= deadline_ns_) return std::nullopt;
   const std::int64_t limit = settings_.time_ns(base::Setting::start_timeout);
   return Error{Code::timeout,
                fmt::format("rank {}: the job did not start within {} (UNISONO_START_TIMEOUT): {}",
                            ranks_.own(), base::format_time_ns(limit), missing())};
+}
+
+// A lone rank of a host is seen by nobody there. If its process ends, its connection ends.
+void StartUp::hear() {
+  const std::int64_t now_ns = base::now_ns();
+  if (connections_ == nullptr || now_ns - heard_ns_ < base::kMillisecond) return;
+  heard_ns_ = now_ns;
+  connections_->step();
+  for (const int rank : connections_->take_lost()) losses_.mark_gone(rank, RankState::dead);
 }
 
 Error StartUp::lost(const Losses::Loss& loss) const {
@@ -118,8 +130,16 @@ base::Result<std::int64_t> StartUp::await_world() {
 // nothing; if it has a reason of its own, it returns that.
 Error StartUp::fail(const Error& why) {
   has_failed_ = true;
+  const Error reported = report(why);
+  // Last, because the reports above say more. Without a word, this rank would be taken for lost.
+  if (connections_ != nullptr) connections_->tell(reported);
+  return reported;
+}
+
+Error StartUp::report(const Error& why) {
   const bool is_own = why.code != Code::rank_lost && why.code != Code::timeout;
   if (const auto known = reported_failure()) return is_own ? why : *known;
+  if (told_failure()) return why;  // so are all
   if (losses_.first()) {
     tell_loss();
     return why;
@@ -138,10 +158,8 @@ base::Status StartUp::tell_errors_of(const std::function<base::Status()>& part) 
     base::Status done = part();
     if (done.ok()) return done;
     return fail(done.error());
-  } catch (const std::bad_alloc&) {
-    return fail({Code::resources, "the process gets no more memory"});
   } catch (const std::exception& thrown) {
-    return fail({Code::system, thrown.what()});
+    return fail(base::error_of(thrown));
   }
 }
 
@@ -177,6 +195,14 @@ void StartUp::settle() {
                      if (!ranks_.has_tables()) return std::nullopt;
                      return ranks_.departure(rank);
                    });
+}
+
+// Over the rendezvous' connections.
+std::optional<Error> StartUp::told_failure() const {
+  if (connections_ == nullptr || !connections_->failure()) return std::nullopt;
+  const Error& why = *connections_->failure();
+  return Error{why.code,
+               fmt::format("rank {}: the job cannot start: {}", ranks_.own(), why.message)};
 }
 
 std::optional<Error> StartUp::reported_failure() const {
@@ -252,6 +278,14 @@ base::Status StartUp::confirm_for_all() {
                    .flag_value = 1});
   }
   return base::success();
+}
+
+void tell_before_start(memory::JobMemory& memory, const bootstrap::JobInfo& info,
+                       const base::Error& why) {
+  auto& header = *reinterpret_cast<JobHeader*>(memory.at(memory::kSegmentAlignment / 2));
+  report_failure(header.start_failure,
+                 {.index = static_cast<std::uint64_t>(info.rank), .error = why});
+  if (info.connections != nullptr) info.connections->tell(why);
 }
 
 }  // namespace unisono::job

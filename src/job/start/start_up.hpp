@@ -10,8 +10,11 @@
 
 #include "base/result.hpp"
 #include "base/settings/settings.hpp"
+#include "bootstrap/job_info.hpp"
+#include "bootstrap/start_connections.hpp"
 #include "job/loss/losses.hpp"
 #include "job/ranks.hpp"
+#include "memory/job_memory.hpp"
 #include "network/network.hpp"
 
 namespace unisono::job {
@@ -19,9 +22,10 @@ namespace unisono::job {
 class StartUp {
  public:
   // Begins the time of the start. `work`: what a waiting rank does in each turn. `network`: null in
-  // a job of one host. All outlive it.
+  // a job of one host. `connections`: to the rendezvous; null: there are none. All outlive it.
   StartUp(const Ranks& ranks, JobHeader& header, Losses& losses, network::Network* network,
-          const base::Settings& settings, std::function<void()> work);
+          bootstrap::StartConnections* connections, const base::Settings& settings,
+          std::function<void()> work);
 
   const Ranks& ranks() const { return ranks_; }
   JobHeader& header() const { return header_; }
@@ -49,6 +53,9 @@ class StartUp {
   base::Status tell_errors_of(const std::function<base::Status()>& part);
 
  private:
+  base::Error report(const base::Error& why);
+  void hear();
+  std::optional<base::Error> told_failure() const;
   std::optional<base::Error> reported_failure() const;
   std::optional<base::Error> cannot_wait(const std::function<std::string()>& missing) const;
   base::Error lost(const Losses::Loss& loss) const;
@@ -62,10 +69,17 @@ class StartUp {
   JobHeader& header_;
   Losses& losses_;
   network::Network* const network_;
+  bootstrap::StartConnections* const connections_;
   const base::Settings& settings_;
   const std::function<void()> work_;
   const std::int64_t deadline_ns_;
+  std::int64_t heard_ns_ = 0;
   bool has_failed_ = false;
 };
+
+// For a rank that fails before it has a StartUp: tells the others, by the header of the job's
+// memory and by its connections.
+void tell_before_start(memory::JobMemory& memory, const bootstrap::JobInfo& info,
+                       const base::Error& why);
 
 }  // namespace unisono::job

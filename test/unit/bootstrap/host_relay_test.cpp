@@ -97,6 +97,12 @@ class FarRendezvous {
     changed_.wait(lock, [&] { return !withdrawals_.empty(); });
     return withdrawals_.front();
   }
+  bool has_withdrawal() {
+    const std::lock_guard lock(mutex_);
+    return !withdrawals_.empty();
+  }
+  // Before start().
+  void set_rank_zero_serves(bool serves) { rank_zero_serves_ = serves; }
   void await_end_of_relay() {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return relay_has_ended_; });
@@ -170,6 +176,7 @@ class FarRendezvous {
   void welcome() {
     // The ranks here have loopback addresses, which compose_welcome() would refuse.
     Welcome welcome{kMemoryBytes, "far", job_id_, 2, 1000, 0, {}};
+    welcome.rank_zero_serves = rank_zero_serves_;
     for (const auto& hello : hellos_) {
       welcome.members.push_back({0, hello->rank == 0 ? 0U : 1U, hello->endpoint});
     }
@@ -190,6 +197,7 @@ class FarRendezvous {
   ConnectionId relay_ = 0;
   std::uint32_t relay_rank_ = 0;
   bool relay_has_ended_ = false;
+  bool rank_zero_serves_ = false;
   int descriptor_ = -1;  // the acceptor's
   bool stopping_ = false;
   std::thread thread_;
@@ -251,8 +259,9 @@ TEST(HostRelay, RanksOfOneHostShareItsMemoryAndKnowAllRanks) {
       EXPECT_EQ(info->members[rank].pid, getpid());
       EXPECT_EQ(info->hosts.of(static_cast<int>(rank)), 1);
     }
-    EXPECT_TRUE(info->connection.valid());
-    EXPECT_EQ(info->accepted.size(), info->rank == relay ? 1U : 0U);
+    EXPECT_TRUE(info->connections->is_connected());
+    info->connections->end_start();
+    EXPECT_EQ(info->connections->accepted().size(), info->rank == relay ? 1U : 0U);
     ASSERT_NE(info->datagrams, nullptr);
     EXPECT_EQ(info->datagrams->limits().max_payload, 1000U);
     EXPECT_EQ(info->datagrams->rank(), info->rank);
@@ -276,7 +285,8 @@ TEST(HostRelay, ManyRanksOfOneHostJoinThroughOne) {
   for (const auto& info : test::join_all(jobs, settings_with("60s"))) {
     ASSERT_TRUE(info.ok()) << info.error().message;
     EXPECT_EQ(info->members.back().pid, getpid());
-    accepted += info->accepted.size();
+    info->connections->end_start();
+    accepted += info->connections->accepted().size();
   }
   EXPECT_EQ(accepted, kRanks - 2);
 }
@@ -332,6 +342,75 @@ TEST(HostRelay, ARefusalOfOneRankKeepsTheOthers) {
   EXPECT_EQ(welcome.members[2].pid, static_cast<std::uint32_t>(getpid()));
   EXPECT_TRUE(memory::verify_memory(relayed.take_attached(), FarRendezvous::kMemoryBytes).ok());
   EXPECT_TRUE(relay.info().ok());
+}
+
+// After the Welcome the relay still serves its ranks, as long as it looks.
+template <class Condition>
+void step_until(const Result<JobInfo>& info, const Condition& condition) {
+  ASSERT_TRUE(info.ok()) << info.error().message;
+  while (!condition()) {
+    info->connections->step();
+    sched_yield();
+  }
+}
+
+TEST(HostRelay, AFailureOfARankAfterTheWelcomeGoesToTheRendezvous) {
+  FarRendezvous server(3);
+  server.start();
+  Joiner relay(server, 1);
+  const Hello hello = hello_from(*own_host_id(), 2, 3);
+  RawRank relayed(server.address_of_relay(), hello);
+  EXPECT_EQ(relayed.receive<Welcome>().hosts, 2U);
+  const Withdrawal withdrawal{hello.nonce, Withdrawal::Reason::failed, Code::system, "no socket"};
+  relayed.send(withdrawal);
+  step_until(relay.info(), [&] { return server.has_withdrawal(); });
+  EXPECT_EQ(server.await_withdrawal(), withdrawal);
+}
+
+TEST(HostRelay, AFailureAfterTheWelcomeIsToldToAll) {
+  FarRendezvous server(3);
+  server.start();
+  Joiner relay(server, 1);
+  RawRank relayed(server.address_of_relay(), hello_from(*own_host_id(), 2, 3));
+  EXPECT_EQ(relayed.receive<Welcome>().hosts, 2U);
+  ASSERT_TRUE(relay.info().ok());
+  server.refuse_at_relay(Refused{Code::system, "rank 0 cannot start", {}});
+  StartConnections& connections = *relay.info()->connections;
+  step_until(relay.info(), [&] { return connections.failure().has_value(); });
+  EXPECT_EQ(connections.failure()->code, Code::system);
+  EXPECT_EQ(connections.failure()->message, "rank 0 cannot start");
+  expect_refused(relayed, Code::system, "rank 0 cannot start");
+}
+
+TEST(HostRelay, AFailureOfTheRelayAfterTheWelcomeIsToldToAll) {
+  FarRendezvous server(3);
+  server.start();
+  Joiner relay(server, 1);
+  RawRank relayed(server.address_of_relay(), hello_from(*own_host_id(), 2, 3));
+  EXPECT_EQ(relayed.receive<Welcome>().hosts, 2U);
+  ASSERT_TRUE(relay.info().ok());
+  relay.info()->connections->tell({Code::resources, "no memory"});
+  expect_refused(relayed, Code::resources, "rank 1 cannot start: no memory");
+  const Withdrawal told = server.await_withdrawal();
+  EXPECT_EQ(told.reason, Withdrawal::Reason::failed);
+  EXPECT_EQ(told.text, "no memory");
+}
+
+// Rank 0 is lost, and not a launcher, which may end its rendezvous when the ranks have met.
+TEST(HostRelay, TheEndOfTheRendezvousAfterTheWelcomeIsTheLossOfRankZero) {
+  for (const bool rank_zero_serves : {false, true}) {
+    FarRendezvous server(2);
+    server.set_rank_zero_serves(rank_zero_serves);
+    server.start();
+    Joiner relay(server, 1);
+    ASSERT_TRUE(relay.info().ok());
+    StartConnections& connections = *relay.info()->connections;
+    EXPECT_TRUE(connections.take_lost().empty());
+    server.disconnect();
+    step_until(relay.info(), [&] { return connections.has_ended(); });
+    EXPECT_EQ(connections.take_lost(), rank_zero_serves ? std::vector<int>{0} : std::vector<int>{});
+    EXPECT_FALSE(connections.failure());
+  }
 }
 
 TEST(HostRelay, ARankThatIsTooLateIsRefused) {

@@ -79,6 +79,7 @@ Welcome three_hosts() {
   welcome.hosts = 3;
   welcome.max_payload = 1452;
   welcome.shared_cores = 4;
+  welcome.rank_zero_serves = true;
   return welcome;
 }
 
@@ -93,7 +94,8 @@ std::vector<Message> one_of_each() {
           Redirect{"name", nonce_of('h'), kNoRelay},
           Redirect{"name", nonce_of('h'), 3},
           Withdrawal{nonce_of('n'), Withdrawal::Reason::ended},
-          Withdrawal{nonce_of('n'), Withdrawal::Reason::unseen_pid}};
+          Withdrawal{nonce_of('n'), Withdrawal::Reason::unseen_pid},
+          Withdrawal{nonce_of('n'), Withdrawal::Reason::failed, base::Code::system, "no socket"}};
 }
 
 TEST(BootstrapMessage, RoundTrip) {
@@ -126,7 +128,7 @@ TEST(BootstrapMessage, TheCorpusOfTheFuzzerHasAMessageOfEachType) {
 
 TEST(BootstrapMessage, WireFormIsFixedAndLittleEndian) {
   const std::string frame = encode(Refused{base::Code::timeout, "ab", {}});
-  std::string expected("UNIS\x06\0\x04\0\x22\0\0\0\x06\0\0\0\x02\0\0\0ab", 22);
+  std::string expected("UNIS\x07\0\x04\0\x22\0\0\0\x06\0\0\0\x02\0\0\0ab", 22);
   expected += std::string(sizeof(Nonce) + 8, '\0');
   EXPECT_EQ(frame, expected);
   EXPECT_EQ(encode(some_hello()).size(), kHelloFrameBytes);
@@ -189,7 +191,12 @@ TEST(BootstrapMessage, MeaninglessContentIsRejected) {
   EXPECT_TRUE(is_accepted(Redirect{"name", nonce_of('h'), kMostRanks - 1}));
   EXPECT_FALSE(is_accepted(Redirect{"name", nonce_of('h'), kMostRanks}));
   EXPECT_FALSE(is_accepted(Withdrawal{nonce_of('n'), Withdrawal::Reason{0}}));
-  EXPECT_FALSE(is_accepted(Withdrawal{nonce_of('n'), Withdrawal::Reason{3}}));
+  EXPECT_FALSE(is_accepted(Withdrawal{nonce_of('n'), Withdrawal::Reason{4}}));
+  EXPECT_FALSE(is_accepted(Withdrawal{nonce_of('n'), Withdrawal::Reason::failed}));
+  EXPECT_FALSE(
+      is_accepted(Withdrawal{nonce_of('n'), Withdrawal::Reason::ended, base::Code::system, ""}));
+  EXPECT_FALSE(
+      is_accepted(Withdrawal{nonce_of('n'), Withdrawal::Reason::ended, base::Code::ok, "text"}));
   Hello hello = some_hello();
   hello.nonce = {};  // in a Refused, zeros stand for no Hello
   EXPECT_FALSE(is_accepted(hello));
@@ -280,7 +287,7 @@ TEST(BootstrapMessage, AWelcomeWithAWrongCountIsRejected) {
   Welcome welcome = one_host();
   welcome.differing_settings = "";
   std::string frame = encode(welcome);
-  const std::size_t count_at = 12 + 8 + 4 + 3 + 8 + 4 + 4 + 4 + 4 + 8;
+  const std::size_t count_at = 12 + 8 + 4 + 3 + 8 + 4 + 4 + 4 + 4 + 8 + 4;
   ASSERT_EQ(frame[count_at], 3);
   for (const char count : {'\0', '\2', '\4', '\177'}) {
     frame[count_at] = count;

@@ -67,7 +67,7 @@ TEST(BootstrapRendezvous, ProcessesShareMemoryAndKnowEachOther) {
       return info.ok() && info->rank == rank && info->ranks == kRanks &&
              info->members.size() == kRanks &&
              info->members[static_cast<std::size_t>(rank)].pid == getpid() &&
-             info->connection.valid() && !info->job.empty() && share_memory(*info);
+             info->connections->is_connected() && !info->job.empty() && share_memory(*info);
     }));
   }
   host.serve();
@@ -348,7 +348,14 @@ class FakeServer {
     const auto hello = stream.receive(base::now_ns() + 30 * kSecond);
     ASSERT_TRUE(hello.ok() && hello->has_value());
     ASSERT_TRUE(stream.send(make(std::get<Hello>((*hello)->message))).ok());
-    const auto end = stream.receive(base::now_ns() + 30 * kSecond);
+    auto end = stream.receive(base::now_ns() + 30 * kSecond);
+    if (end.ok() && end->has_value()) {
+      const Withdrawal* failed = std::get_if<Withdrawal>(&(*end)->message);
+      ASSERT_NE(failed, nullptr);
+      EXPECT_EQ(failed->hello, std::get<Hello>((*hello)->message).nonce);
+      EXPECT_EQ(failed->reason, Withdrawal::Reason::failed);
+      end = stream.receive(base::now_ns() + 30 * kSecond);
+    }
     EXPECT_TRUE(end.ok() && !end->has_value());
   }
 
@@ -466,7 +473,9 @@ TEST_P(RankZeroServes, AndTheOthersWaitForIt) {
     JobDescription own = job;
     own.rank = rank;
     const auto info = join(own, settings_with("30s"));
-    return info.ok() && share_memory(*info) && info->accepted.size() == (rank == 0 ? kRanks : 0);
+    if (!info.ok() || !share_memory(*info)) return false;
+    info->connections->end_start();
+    return info->connections->accepted().size() == (rank == 0 ? std::size_t{kRanks} : 0);
   };
   std::vector<pid_t> pids;
   for (int rank = kRanks; rank-- > 0;) {
@@ -581,7 +590,7 @@ TEST(BootstrapJoin, AJobOfOneHasItsOwnMemory) {
   EXPECT_EQ(info->ranks, 1);
   EXPECT_EQ(info->members.size(), 1U);
   EXPECT_EQ(info->members[0].pid, getpid());
-  EXPECT_FALSE(info->connection.valid());
+  EXPECT_EQ(info->connections, nullptr);
   EXPECT_TRUE(memory::verify_memory(info->memory, 1 << 20).ok());
   EXPECT_FALSE(memory::verify_memory(info->memory, 1 << 21).ok());
 }
