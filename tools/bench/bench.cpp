@@ -17,6 +17,7 @@
 #include <system_error>
 #include <vector>
 
+#include "arguments/not_nan.hpp"
 #include "arguments/number_list.hpp"
 #include "base/clock.hpp"
 #include "bench/measure/subject.hpp"
@@ -441,7 +442,8 @@ void add_bench(CLI::App& app, int& exit_status) {
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{100'000'000}));
   command->add_option("--seconds", arguments->options.seconds, "About how long one line may take")
       ->capture_default_str()
-      ->check(CLI::Range(0.001, 3600.0));
+      ->check(CLI::Range(0.001, 3600.0))
+      ->check(not_nan());
   CLI::Option* guidelines =
       command
           ->add_flag("--guidelines", arguments->guidelines,
@@ -453,6 +455,7 @@ void add_bench(CLI::App& app, int& exit_status) {
                    "Factor on the allowed ratios; 1 leaves no room for noise")
       ->capture_default_str()
       ->check(CLI::Range(0.001, 1e6))
+      ->check(not_nan())
       ->needs(guidelines);
   command->add_flag("--tolerate", arguments->options.tolerate, "A missed guideline is no failure")
       ->needs(guidelines);

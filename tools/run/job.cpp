@@ -323,7 +323,10 @@ void Job::forward(int number) {
       return;
     default:  // a signal to end; the second one forces it
       ++interrupts_;
-      for (const RankProcess& rank : ranks_) rank.signal_group(number);
+      for (const RankProcess& rank : ranks_) {
+        rank.signal_group(number);
+        rank.signal_group(SIGCONT);  // a stopped one could not end
+      }
       if (interrupts_ == 2) enter(Phase::terminating, base::now_ns() + kTerminateNs);
       if (interrupts_ > 2) enter(Phase::killing, kNever);
   }

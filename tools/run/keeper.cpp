@@ -42,7 +42,7 @@ void send(int pipe, pid_t record) {
 base::Result<Keeper> Keeper::start() {
   std::array<int, 2> ends{};
   if (pipe2(ends.data(), O_CLOEXEC) != 0) {
-    return base::Error{base::Code::system, std::string("pipe: ") + std::strerror(errno)};
+    return base::system_error("pipe", errno);
   }
   base::Descriptor reading(ends[0]);
   base::Descriptor writing(ends[1]);

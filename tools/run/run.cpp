@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "arguments/not_nan.hpp"
 #include "base/clock.hpp"
 #include "base/settings/settings.hpp"
 #include "commands.hpp"
@@ -94,6 +95,7 @@ void add_run(CLI::App& app, int& exit_status) {
                    "Time the other ranks have to end by themselves after one has failed; then they "
                    "get SIGTERM, and 2 s later SIGKILL")
       ->check(CLI::Range(0.0, kMostSeconds))
+      ->check(not_nan())
       ->type_name("SECONDS")
       ->capture_default_str();
   command->add_flag("--keep-going", arguments->keep_going,
@@ -104,6 +106,7 @@ void add_run(CLI::App& app, int& exit_status) {
       ->add_option("--timeout", arguments->timeout_seconds,
                    "End the job after this time; 0 means never")
       ->check(CLI::Range(0.0, kMostSeconds))
+      ->check(not_nan())
       ->type_name("SECONDS")
       ->capture_default_str();
   command->add_flag("--profile{unisono-profile}", arguments->profile,

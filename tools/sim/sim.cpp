@@ -16,6 +16,7 @@
 
 #include "arguments/algorithm_lookup.hpp"
 #include "arguments/host_list.hpp"
+#include "arguments/not_nan.hpp"
 #include "arguments/number_list.hpp"
 #include "base/file/read_file.hpp"
 #include "base/text.hpp"
@@ -385,6 +386,7 @@ void add_disturbances(CLI::App& command, SimOptions& options) {
       ->default_str("0");
   auto* loss = command.add_option("--loss", options.loss, "Share of messages that are lost")
                    ->check(CLI::Range(0.0, 0.99))
+                   ->check(not_nan())
                    ->default_str("0");
   command.add_option("--repair", options.repair, "From a loss until the message is sent again")
       ->needs(loss)
