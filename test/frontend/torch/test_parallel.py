@@ -5,6 +5,7 @@ import library_programs
 import programs
 import pytest
 import torch
+import tutorial_programs
 from jobs import run
 
 
@@ -19,7 +20,8 @@ def compare(ours, theirs, tolerance=1e-4):
                                    rtol=tolerance, atol=1e-6)
 
 
-@pytest.mark.parametrize("program", [*programs.ALL, *library_programs.ALL],
+@pytest.mark.parametrize("program", [*programs.ALL, *library_programs.ALL,
+                                     *tutorial_programs.ALL],
                          ids=lambda program: program.__name__)
 def test_numbers_are_those_of_gloo(tmp_path, program):
     ours = run(program, tmp_path, 4)
