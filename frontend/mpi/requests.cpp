@@ -264,6 +264,20 @@ int test_apart(int count, void* requests, int* flag, void* statuses) {
   return complete_apart(count, apart, requests, statuses, error);
 }
 
+// MPI_Waitall by the host. The persistent collectives that it does are inactive from then on.
+int wait_all_by_host(int count, void* requests, void* statuses) {
+  int error = host().Waitall(count, requests, statuses);
+  if (error != 0 || !sifts(count, requests)) return error;
+  const Statuses found(statuses);
+  for (int i = 0; i < count; ++i) {
+    const Handle request = host().handle_at(requests, i);
+    if (is_persistent_by_host(request)) {
+      error = found.add(i, take_ended_by_host(request), error, count);
+    }
+  }
+  return error;
+}
+
 // MPI_Request_get_status. After it MPICH 5 and Intel MPI take an active persistent request for
 // inactive, so they do not get those of collectives.
 int status_of(Handle request, int* flag, void* status) {
@@ -486,7 +500,7 @@ int Waitall(int count, void* requests, void* statuses) {
                  : mpi.Testall(count, requests, flag, statuses);
   };
   const bool waits = has_carriers || waits_here();
-  const int error = waits ? wait_by(test) : mpi.Waitall(count, requests, statuses);
+  const int error = waits ? wait_by(test) : wait_all_by_host(count, requests, statuses);
   return watched.result(error, watched.size(), nullptr, statuses);
 }
 

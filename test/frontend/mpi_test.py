@@ -209,8 +209,8 @@ class Nonblocking(Running):
 
 class Persistent(Running):
     def test_programs_that_end_well(self):
-        for said in self.expect_all_fine(("order", "inactive", "freed", "many", "misaligned",
-                                          "blocked", "between", "threads", "statuses",
+        for said in self.expect_all_fine(("order", "inactive", "inactive_again", "freed", "many",
+                                          "misaligned", "blocked", "between", "threads", "statuses",
                                           "beside", "neighbours", "after_messages",
                                           "looked_at", "at_end"),
                                          "persistent"):

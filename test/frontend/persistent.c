@@ -101,6 +101,31 @@ static void beside_the_mpis(void) {
   MPI_Op_free(&op);
 }
 
+/* A persistent collective that the MPI does, as its operator is the program's. Once MPI_Waitall has
+ * completed it, the other functions do not give it any more. */
+static void inactive_again(void) {
+  MPI_Request request;
+  MPI_Op op;
+  int own = rank, sum = -1;
+  MPI_Op_create(add, 1, &op);
+  PERSISTENT(Allreduce)(&own, &sum, 1, MPI_INT, op, MPI_COMM_WORLD, MPI_INFO_NULL, &request);
+  for (int way = 0; way < 4; ++way) {
+    int index = 0, done = 0;
+    sum = -1;
+    MPI_Start(&request);
+    MPI_Waitall(1, &request, MPI_STATUSES_IGNORE);
+    EXPECT(sum == sum_over_ranks(1, 0));
+    if (way == 0) MPI_Waitany(1, &request, &index, MPI_STATUS_IGNORE);
+    if (way == 1) MPI_Testany(1, &request, &index, &done, MPI_STATUS_IGNORE);
+    if (way <= 1) EXPECT(index == MPI_UNDEFINED && done == way);
+    if (way == 2) MPI_Waitsome(1, &request, &done, &index, MPI_STATUSES_IGNORE);
+    if (way == 3) MPI_Testsome(1, &request, &done, &index, MPI_STATUSES_IGNORE);
+    if (way >= 2) EXPECT(done == MPI_UNDEFINED);
+  }
+  MPI_Request_free(&request);
+  MPI_Op_free(&op);
+}
+
 /* An inactive request: each function returns at once, with an empty status. */
 static void inactive(void) {
   int in = rank, out = -1, flag = 0, index = 0, count = -1;
@@ -542,6 +567,7 @@ static const Scenario all[] = {{"statuses", statuses},
                                {"threads", threads},
                                {"beside", beside_the_mpis},
                                {"neighbours", neighbours},
+                               {"inactive_again", inactive_again},
                                {"after_messages", after_messages},
                                {"looked_at", looked_at},
                                {"at_end", at_end}};
