@@ -246,7 +246,7 @@ Communicator* look_up(Handle handle, bool makes) {
   refusal = mpi.Comm_get_attr(handle, key, &value, &flag);
   if (refusal != 0) return nullptr;
   if (flag != 0) return static_cast<Communicator*>(value);
-  if (!makes) return nullptr;
+  if (!makes || is_of_threads(handle)) return nullptr;
   try {
     return make_communicator(handle, key);
   } catch (const std::exception& thrown) {
@@ -289,7 +289,10 @@ int take_refusal() { return std::exchange(refusal, 0); }
 const char* why_host(Handle comm) {
   if (registry().ended.load() || !has_world()) return "outside of MPI_Init and MPI_Finalize";
   const Communicator* const found = look_up(host().handle(comm), false);
-  if (found == nullptr) return "no blocking collective before";
+  if (found == nullptr) {
+    return is_of_threads(host().handle(comm)) ? "its ranks are threads"
+                                              : "no blocking collective before";
+  }
   return found->unisono ? kBySetting : found->why_host;
 }
 

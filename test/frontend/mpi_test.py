@@ -552,6 +552,18 @@ class Sessions(Running):
                     self.assertNotIn("has ended", said)
 
 
+class Extensions(Running):
+    """Some MPIs have functions beyond the standard."""
+
+    def test_ranks_that_are_threads(self):
+        program = compile_program("thread_ranks.c", "thread_ranks", ["-lpthread"])
+        bare = mpirun(2, [program], drop_in=False)
+        if "none" in bare.stdout:
+            self.skipTest("this MPI has no communicators of threads")
+        done = mpirun(2, [program])
+        self.assertEqual((done.returncode, done.stdout), (0, "fine\n"), done.stderr)
+
+
 class Profiles(unittest.TestCase):
     def rows(self, program, ranks, more=None, words=()):
         """Those of each rank."""

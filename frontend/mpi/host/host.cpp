@@ -190,6 +190,7 @@ bool has_standard_abi(void* library) {
 void recognize(Host& host) {
   take(host.progress, host.library, "opal_progress");
   take(host.progress_register, host.library, "opal_progress_register");
+  take(host.test_threads, host.library, "PMPIX_Comm_test_threadcomm");
   host.has_sessions = dlsym(host.library, "PMPI_Session_init") != nullptr;
   if (has_standard_abi(host.library)) {
     host.abi = Abi::standard;

@@ -77,6 +77,8 @@ struct Host : HostCollectives<int, int> {
                       PollRequest* poll, WaitForRequests* wait, void* extra,
                       Handle* request) = nullptr;
   bool has_sessions = false;
+  // MPIX_Comm_test_threadcomm of MPICH; null: there is none.
+  int (*test_threads)(Handle comm, int* flag) = nullptr;
   // MPICH's, which makes an error code of a predefined class with a text; null: there is none.
   int (*create_code)(int, int, const char*, int, int, const char*, const char*, ...) = nullptr;
 

@@ -27,4 +27,10 @@ bool has_world() {
   return initialized != 0 && finalized == 0;
 }
 
+bool is_of_threads(Handle comm) {
+  const Host& mpi = host();
+  int flag = 0;
+  return mpi.test_threads != nullptr && mpi.test_threads(comm, &flag) == 0 && flag != 0;
+}
+
 }  // namespace unisono::mpi

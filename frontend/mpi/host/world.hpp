@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Whether MPI_COMM_WORLD exists, beside which there may be sessions of MPI 4. Unisono's jobs end
 // with MPI_Finalize, so communicators are for Unisono only between MPI_Init and MPI_Finalize, also
-// those of sessions. Any thread.
+// those of sessions. And how a communicator differs from those of MPI_COMM_WORLD. Any thread.
 #pragma once
+
+#include "host/functions.hpp"
 
 namespace unisono::mpi {
 
@@ -11,5 +13,8 @@ int note_init(int error);
 
 // Whether the program has called MPI_Init, and not yet MPI_Finalize.
 bool has_world();
+
+// Whether the communicator's ranks are threads (MPIX_Threadcomm_init of MPICH).
+bool is_of_threads(Handle comm);
 
 }  // namespace unisono::mpi
