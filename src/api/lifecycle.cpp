@@ -67,10 +67,17 @@ Result<std::shared_ptr<memory::JobMemory>> map_memory(bootstrap::JobInfo& info,
   return tell(info, base::error_of(thrown));
 }
 
-Result<unisono_comm_t> reserve(Rank& rank) try {
-  return reserve_comm(rank);
-} catch (const std::exception& thrown) {
-  return base::error_of(thrown);
+// Also the world's place among the rank's communicators: after the start nothing may fail.
+Result<unisono_comm_t> reserve(Rank& rank) {
+  unisono_comm_t handle = nullptr;
+  try {
+    UNISONO_ASSIGN(handle, reserve_comm(rank));
+    rank.comms.insert(handle);
+    return handle;
+  } catch (const std::exception& thrown) {
+    if (handle != nullptr) comms().remove(handle);
+    return base::error_of(thrown);
+  }
 }
 
 Result<comm::Started> start(bootstrap::JobInfo& info,
@@ -102,6 +109,7 @@ Result<unisono_comm_t> enter(bootstrap::JobInfo info, std::shared_ptr<memory::Jo
   const unisono_comm_t handle = *reserved;
   auto started = start(info, memory, settings, nic);
   if (!started) {
+    rank->comms.erase(handle);
     comms().remove(handle);
     return started.error();
   }

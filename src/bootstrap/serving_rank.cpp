@@ -143,12 +143,14 @@ Rendezvous::Options options_of(const JoinRequest& request, const Address& addres
 }
 
 Result<Joined> serve(const JoinRequest& request, std::unique_ptr<Rendezvous>& server) {
-  RendezvousThread serving(*server, request);
-  UNISONO_TRY(serving.start());
   JoinRequest local = request;
   local.address = server->local_address();
   local.address_given = true;
-  Result<Joined> joined = join_rendezvous(local);
+  // Before other ranks can use up the descriptors, and the server stops listening.
+  UNISONO_ASSIGN(ConnectAttempt own, attempt_connect(local.address, base::now_ns()));
+  RendezvousThread serving(*server, request);
+  UNISONO_TRY(serving.start());
+  Result<Joined> joined = join_rendezvous(local, std::move(own.socket));
   serving.end(joined.ok() ? Error{} : joined.error());
   if (joined.ok()) {
     joined->connections->serve(std::move(server));

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <exception>
 #include <string>
 #include <utility>
 
@@ -57,8 +58,12 @@ void StartConnections::tell(const Error& error) {
 }
 
 void StartConnections::end_start() {
-  if (server_ != nullptr) accepted_ = server_->release_connections();
-  if (relay_ != nullptr) accepted_ = relay_->release_connections();
+  try {
+    if (server_ != nullptr) accepted_ = server_->release_connections();
+    if (relay_ != nullptr) accepted_ = relay_->release_connections();
+  } catch (const std::exception&) {
+    // They end then, which no rank notices any more: all have started.
+  }
   server_.reset();
   relay_.reset();
 }

@@ -85,8 +85,12 @@ void StartUp::hear() {
   const std::int64_t now_ns = base::now_ns();
   if (connections_ == nullptr || now_ns - heard_ns_ < base::kMillisecond) return;
   heard_ns_ = now_ns;
-  connections_->step();
-  for (const int rank : connections_->take_lost()) losses_.mark_gone(rank, RankState::dead);
+  try {
+    connections_->step();
+    for (const int rank : connections_->take_lost()) losses_.mark_gone(rank, RankState::dead);
+  } catch (const std::exception&) {
+    // It lacks memory. Others may have started already, so that is no error: it listens again.
+  }
 }
 
 Error StartUp::lost(const Losses::Loss& loss) const {

@@ -25,7 +25,7 @@ base::Settings settings_with(const base::Environment& environment) {
 struct Starting : Parts {
   Starting(Tables& tables, int rank, const base::Settings& settings)
       : Parts(tables, rank),
-        start(ranks, tables.header(), losses, nullptr, settings, [this] { ++turns; }) {}
+        start(ranks, tables.header(), losses, nullptr, nullptr, settings, [this] { ++turns; }) {}
   int turns = 0;
   StartUp start;
 };
