@@ -110,6 +110,7 @@ constexpr const char* kFaster = "measured to be faster";
 constexpr const char* kTried = "tried";
 constexpr const char* kFoundFaster = "tried, and faster";
 constexpr const char* kTypeOrOperator = "its type or operator";
+constexpr const char* kOfSession = "a session's request";
 constexpr const char* kNoRoom = "no room for a persistent call";
 
 template <class... Arguments>
@@ -334,6 +335,7 @@ int initialize(Collective collective, ByHost<Function, Narrow> by_host, Handle i
                        to_host, arguments...);
   };
   if (own != nullptr) {
+    if (!own->does_persistent) return leave_it(kOfSession);
     auto call = std::make_unique_for_overwrite<Kind>();
     bool can = false;
     try {

@@ -129,17 +129,19 @@ struct Wish {
   std::uint32_t collectives = 0;   // that Unisono shall do
   std::uint32_t measures = 0;      // 1: it shall be compared with the host MPI
   std::uint32_t tries = 0;         // 1: in calls of the program
+  std::uint32_t persistent = 0;    // 1: also in persistent calls
   std::uint32_t reproducible = 0;  // 1: the host MPI does none that Unisono does
   std::array<char, 64> library{};  // the host MPI's name
   HomeNumbers numbers;
 };
 
-Wish own_wish() {
+Wish own_wish(Handle comm) {
   Wish own;
   if (selected_collectives() != 0 && library().loaded) own.collectives = selected_collectives();
   if (own.collectives == 0) return own;  // the others need no more than that
   own.measures = measurement_file().empty() ? 0 : 1;
   own.tries = has_trials() ? 1 : 0;
+  own.persistent = has_requests_of_world(comm) ? 1 : 0;
   own.reproducible = is_reproducible() ? 1 : 0;
   const std::string name = library_name();
   std::copy_n(name.begin(), std::min(name.size(), own.library.size() - 1), own.library.begin());
@@ -158,11 +160,12 @@ void make_unisono(Communicator& comm) {
   if (world_ranks.empty()) return;
   comm.why_host = kNoCommunicator;
   // A rank that wants none takes part too: the others may want some, and wait for its answer.
-  const Wish own = own_wish();
+  const Wish own = own_wish(comm.handle);
   std::vector<Wish> wishes(static_cast<std::size_t>(comm.size));
   if (allgather(&own, wishes.data(), sizeof own, &comm) != 0) return;
   std::uint32_t common = own.collectives;
   std::uint32_t measures = own.measures, tries = own.tries, reproducible = 0;
+  std::uint32_t persistent = own.persistent;
   bool has_one_library = true;
   std::vector<HomeNumbers> numbers;
   for (const Wish& wish : wishes) {
@@ -171,6 +174,7 @@ void make_unisono(Communicator& comm) {
     if (wish.numbers.home != 0) measures = 0;
     measures &= wish.measures;
     tries &= wish.tries;
+    persistent &= wish.persistent;
     reproducible |= wish.reproducible;
     has_one_library = has_one_library && wish.library == own.library;
     numbers.push_back(wish.numbers);
@@ -193,6 +197,7 @@ void make_unisono(Communicator& comm) {
     comm.exchange_from = std::numeric_limits<std::int64_t>::max();
   }
   comm.collectives = common;
+  comm.does_persistent = persistent != 0;
   comm.is_measured = measures != 0 && comm.size == world_size;
   if (measures != 0 || !has_one_library || reproducible != 0) return;
   comm.host_ranges.read(comm.unisono.get(), own.library.data());

@@ -35,6 +35,7 @@ struct Communicator : Ranks {
   Handle handle = 0;
   const char* why_host = "";       // without a Unisono communicator: why
   std::uint32_t collectives = 0;   // bits of Collective: those that Unisono does
+  bool does_persistent = false;    // Unisono, persistent calls too
   bool is_measured = false;        // compared with the host MPI before the first call
   std::int64_t exchange_from = 0;  // bytes from which on two ranks exchange by an allgatherv
   HostRanges host_ranges;          // in which the host MPI does blocking calls of these

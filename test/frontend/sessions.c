@@ -56,6 +56,14 @@ static void use(MPI_Comm comm) {
     MPI_Wait(&request, MPI_STATUS_IGNORE);
     expect_here(persistent_sum == expected, "the sum of a persistent allreduce");
   }
+  /* Beside messages: one function takes no requests of two sessions. */
+  MPI_Request three[3] = {MPI_REQUEST_NULL, request, MPI_REQUEST_NULL};
+  int received = -1;
+  MPI_Irecv(&received, 1, MPI_INT, (own + count - 1) % count, 3, comm, &three[0]);
+  MPI_Start(&three[1]);
+  MPI_Isend(&own, 1, MPI_INT, (own + 1) % count, 3, comm, &three[2]);
+  MPI_Waitall(3, three, MPI_STATUSES_IGNORE);
+  expect_here(received == (own + count - 1) % count, "a message beside a persistent allreduce");
   MPI_Request_free(&request);
 }
 

@@ -191,6 +191,7 @@ void recognize(Host& host) {
   take(host.progress, host.library, "opal_progress");
   take(host.progress_register, host.library, "opal_progress_register");
   take(host.test_threads, host.library, "PMPIX_Comm_test_threadcomm");
+  take(host.have_one_instance, host.library, "ompi_request_check_same_instance");
   host.has_sessions = dlsym(host.library, "PMPI_Session_init") != nullptr;
   if (has_standard_abi(host.library)) {
     host.abi = Abi::standard;

@@ -79,6 +79,8 @@ struct Host : HostCollectives<int, int> {
   bool has_sessions = false;
   // MPIX_Comm_test_threadcomm of MPICH; null: there is none.
   int (*test_threads)(Handle comm, int* flag) = nullptr;
+  // Open MPI 5's: whether requests are of one session; null: there is none.
+  bool (*have_one_instance)(void* requests, int count) = nullptr;
   // MPICH's, which makes an error code of a predefined class with a text; null: there is none.
   int (*create_code)(int, int, const char*, int, int, const char*, const char*, ...) = nullptr;
 

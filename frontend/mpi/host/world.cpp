@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "host/world.hpp"
 
+#include <array>
 #include <atomic>
+#include <cstddef>
 
+#include "host/alone.hpp"
 #include "host/host.hpp"
 
 namespace unisono::mpi {
@@ -31,6 +34,24 @@ bool is_of_threads(Handle comm) {
   const Host& mpi = host();
   int flag = 0;
   return mpi.test_threads != nullptr && mpi.test_threads(comm, &flag) == 0 && flag != 0;
+}
+
+// By two receives that nobody starts.
+bool has_requests_of_world(Handle comm) {
+  const Host& mpi = host();
+  if (mpi.have_one_instance == nullptr) return true;
+  std::array<Handle, 2> comms{0, comm};
+  if (!find_alone(comms.data())) return false;
+  std::array<Handle, 2> requests{};
+  std::size_t made = 0;
+  while (made < requests.size() &&
+         mpi.Recv_init(nullptr, 0, mpi.constants.byte, 0, 0, comms[made], &requests[made]) == 0) {
+    ++made;
+  }
+  const bool are_alike = made == requests.size() &&
+                         mpi.have_one_instance(requests.data(), static_cast<int>(requests.size()));
+  for (std::size_t i = 0; i < made; ++i) mpi.Request_free(&requests[i]);
+  return are_alike;
 }
 
 }  // namespace unisono::mpi

@@ -16,5 +16,8 @@ bool has_world();
 
 // Whether the communicator's ranks are threads (MPIX_Threadcomm_init of MPICH).
 bool is_of_threads(Handle comm);
+// Whether its requests may stand beside those of MPI_COMM_WORLD in an array, as carriers of
+// persistent calls do. Open MPI 5 takes no messages of two sessions in one function.
+bool has_requests_of_world(Handle comm);
 
 }  // namespace unisono::mpi
