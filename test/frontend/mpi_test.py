@@ -87,6 +87,28 @@ class RandomPrograms(unittest.TestCase):
                     self.run_both(100 * ranks + seed, ranks)
 
 
+class RandomRequests(unittest.TestCase):
+    """The program checks itself: some of the bare MPIs fail in it."""
+
+    def run_both(self, seed, ranks):
+        program = compile_program("random_requests.c", "random_requests")
+        words = [program, seed, 200]
+        bare = mpirun(ranks, [*words, "plain"], drop_in=False)
+        ours = mpirun(ranks, [*words, "plain"])
+        self.assertEqual(ours.returncode, 0, ours.stderr)
+        if bare.returncode == 0 and bare.stdout.count("hash") == ranks:
+            self.assertEqual(sorted(ours.stdout.split("\n")), sorted(bare.stdout.split("\n")))
+        whole = mpirun(ranks, words)
+        self.assertEqual(whole.returncode, 0, whole.stderr)
+        self.assertEqual(whole.stdout.count("hash"), ranks, whole.stderr)
+
+    def test_calls_are_open_on_many_communicators(self):
+        for ranks in range(2, min(5, OPTIONS.most_ranks) + 1):
+            for seed in range(OPTIONS.seeds):
+                with self.subTest(ranks=ranks, seed=seed):
+                    self.run_both(100 * ranks + seed, ranks)
+
+
 class RandomTypes(unittest.TestCase):
     def test_each_rank_lays_out_its_elements_in_its_own_way(self):
         """The program checks itself: the bare MPIs fail in several of its steps."""
