@@ -198,6 +198,8 @@ void make_unisono(Communicator& comm) {
   }
   comm.collectives = common;
   comm.does_persistent = persistent != 0;
+  comm.may_be_revoked = may_revoke();
+  watch_revocation(comm);
   comm.is_measured = measures != 0 && comm.size == world_size;
   if (measures != 0 || !has_one_library || reproducible != 0) return;
   comm.host_ranges.read(comm.unisono.get(), own.library.data());
@@ -285,6 +287,9 @@ Communicator* look_for_communicator(Handle comm, Collective collective, bool mak
   const std::uint64_t generation = communicator_generation.load(std::memory_order_acquire);
   Communicator* const found = look_up(handle, makes);
   if (found == nullptr) return nullptr;
+  if (found->may_be_revoked) {  // so each call asks
+    return found->does(collective) && !is_revoked(handle) ? found : nullptr;
+  }
   last_used_of(handle) = {handle, generation, found};
   return found->does(collective) ? found : nullptr;
 }
@@ -298,6 +303,7 @@ const char* why_host(Handle comm) {
     return is_of_threads(host().handle(comm)) ? "its ranks are threads"
                                               : "no blocking collective before";
   }
+  if (is_revoked(found->handle)) return "it was revoked";
   return found->unisono ? kBySetting : found->why_host;
 }
 
@@ -334,6 +340,22 @@ void end_communicators() {
   end_progress();
 }
 
+bool has_been_revoked(const Communicator& comm) {
+  const Communicator& programs = comm.of == nullptr ? comm : *comm.of;
+  return programs.may_be_revoked && is_revoked(programs.handle);
+}
+
+void watch_revocation(const Communicator& comm) {
+  if (!may_revoke()) return;
+  const auto ask = [](void* user) {
+    return has_been_revoked(*static_cast<const Communicator*>(user)) ? 1 : 0;
+  };
+  auto* const user = const_cast<Communicator*>(&comm);
+  if (library().set_interrupt(comm.unisono.get(), ask, user) != UNISONO_OK) {
+    log_warning("%s", library().last_error());
+  }
+}
+
 int report_error(Handle comm, int error, const std::string& text) {
   const Constants& values = host().constants;
   int error_class = values.error_other;
@@ -343,6 +365,9 @@ int report_error(Handle comm, int error, const std::string& text) {
   if (error == UNISONO_ERROR_RANK_LOST && values.error_proc_failed != 0) {
     error_class = values.error_proc_failed;
   }
+  // Nothing else cancels. A rank that another one has told may hear of it from the host later.
+  const bool is_end = error == UNISONO_ERROR_CANCELLED || is_revoked(comm);
+  if (values.error_revoked != 0 && is_end) error_class = values.error_revoked;
   return report_class(comm, error_class, text);
 }
 

@@ -33,13 +33,15 @@ struct Ranks {
 
 struct Communicator : Ranks {
   Handle handle = 0;
-  const char* why_host = "";       // without a Unisono communicator: why
-  std::uint32_t collectives = 0;   // bits of Collective: those that Unisono does
-  bool does_persistent = false;    // Unisono, persistent calls too
-  bool is_measured = false;        // compared with the host MPI before the first call
-  std::int64_t exchange_from = 0;  // bytes from which on two ranks exchange by an allgatherv
-  HostRanges host_ranges;          // in which the host MPI does blocking calls of these
-  std::unique_ptr<Trials> trials;  // who does blocking calls outside of these; null: Unisono
+  const Communicator* of = nullptr;  // that of the program, if this is for a persistent call
+  const char* why_host = "";         // without a Unisono communicator: why
+  std::uint32_t collectives = 0;     // bits of Collective: those that Unisono does
+  bool does_persistent = false;      // Unisono, persistent calls too
+  bool may_be_revoked = false;       // by the program
+  bool is_measured = false;          // compared with the host MPI before the first call
+  std::int64_t exchange_from = 0;    // bytes from which on two ranks exchange by an allgatherv
+  HostRanges host_ranges;            // in which the host MPI does blocking calls of these
+  std::unique_ptr<Trials> trials;    // who does blocking calls outside of these; null: Unisono
   UnisonoComm unisono;
   PendingCalls pending;
   std::array<LastCall, kCollectives> last_calls;  // blocking ones, by Collective
@@ -108,6 +110,11 @@ void end_communicators();
 void prepare_end();
 // Before the host's MPI_Finalize: ends all now if there is no such attribute.
 void end_before_host();
+
+// Whether the program has revoked it. Then Unisono's calls end, and the host MPI reports the error.
+bool has_been_revoked(const Communicator& comm);
+// Lets waits in it end then.
+void watch_revocation(const Communicator& comm);
 
 // Reports an error of Unisono by the error handler of the program's communicator. Gives the MPI
 // error code, if the handler returns.

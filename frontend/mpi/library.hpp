@@ -9,7 +9,7 @@
 #define UNISONO_MPI_LIBRARY(F) \
   F(last_error) F(error_name) F(type_create) F(op_create) F(op_fail) F(init_with) \
   F(finalize) F(comm_from_list_with) F(comm_free) F(comm_hosts) F(faster_by_mpi) \
-  F(machine_bytes) F(refuse) F(test) F(wait) F(profile_call) F(profile_save) \
+  F(machine_bytes) F(refuse) F(set_interrupt) F(test) F(wait) F(profile_call) F(profile_save) \
   F(barrier) F(barrier_start) F(broadcast) F(broadcast_start) F(reduce) F(reduce_start) \
   F(allreduce) F(allreduce_start) F(scan) F(scan_start) F(exscan) F(exscan_start) \
   F(reduce_scatter_block) F(reduce_scatter_block_start) F(reduce_scatter) F(reduce_scatter_start) \

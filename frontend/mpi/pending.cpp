@@ -28,7 +28,8 @@ namespace unisono::mpi {
 bool PendingCall::look() {
   if (started == nullptr) return true;
   int done = 0;
-  error = library().test(&started, &done);
+  // The wait ends soon: it asks watch_revocation()'s function.
+  error = has_been_revoked(*own) ? library().wait(&started) : library().test(&started, &done);
   if (error != UNISONO_OK) text = library().last_error();
   return started == nullptr;
 }

@@ -26,6 +26,7 @@ struct Persistent {
       : of(called), own(), pending(own, std::move(call), complete_carrier) {
     own.rank = called.rank;
     own.size = called.size;
+    own.of = &called;
   }
 
   Communicator& of;  // the program's; it stays while this holds a request of it
@@ -144,6 +145,7 @@ bool make_persistent(Communicator& own, std::unique_ptr<Call> call, bool can, Ha
     free_tag(*made);
     return false;
   }
+  watch_revocation(made->own);
   own.pending.hold();
   Registry& known = registry();
   const std::lock_guard lock(known.mutex);

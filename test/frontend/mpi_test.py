@@ -585,6 +585,16 @@ class Extensions(Running):
         done = mpirun(2, [program])
         self.assertEqual((done.returncode, done.stdout), (0, "fine\n"), done.stderr)
 
+    def test_a_revoked_communicator_ends_the_calls_of_all_ranks(self):
+        if OPTIONS.mpi.name != "openmpi5":
+            self.skipTest("only Open MPI 5 tells which communicators are revoked")
+        program = compile_program("revoked.c", "revoked")
+        for ranks in (2, 3):
+            for form in ("blocking", "nonblocking", "persistent"):
+                with self.subTest(ranks=ranks, form=form):
+                    done = mpirun(ranks, ["--with-ft", "ulfm", program, form])
+                    self.assertEqual((done.returncode, done.stdout), (0, "fine\n"), done.stderr)
+
 
 class Profiles(unittest.TestCase):
     def rows(self, program, ranks, more=None, words=()):

@@ -126,7 +126,10 @@ Constants open_mpi_constants(const Host& host) {
   constants.error_other = 16;
   constants.error_no_mem = 39;
   constants.error_in_status_class = 18;
-  if (dlsym(host.library, "PMPIX_Comm_revoke") != nullptr) constants.error_proc_failed = 75;
+  if (dlsym(host.library, "PMPIX_Comm_revoke") != nullptr) {
+    constants.error_proc_failed = 75;
+    constants.error_revoked = 77;
+  }
   return constants;
 }
 
@@ -192,6 +195,8 @@ void recognize(Host& host) {
   take(host.progress_register, host.library, "opal_progress_register");
   take(host.test_threads, host.library, "PMPIX_Comm_test_threadcomm");
   take(host.have_one_instance, host.library, "ompi_request_check_same_instance");
+  take(host.test_revoked, host.library, "PMPIX_Comm_is_revoked");
+  take(host.is_fault_tolerant, host.library, "ompi_ftmpi_enabled");
   host.has_sessions = dlsym(host.library, "PMPI_Session_init") != nullptr;
   if (has_standard_abi(host.library)) {
     host.abi = Abi::standard;

@@ -31,6 +31,7 @@ struct Constants {
   int root = 0;  // MPI_ROOT; only where the MPI may lack functions with large counts
   int error_arg = 0, error_type = 0, error_request = 0, error_other = 0, error_no_mem = 0;
   int error_in_status_class = 0;
+  int error_revoked = 0;
   int error_proc_failed = 0;  // 0: the MPI has no class for lost ranks, which MPI 5.0 lacks too
 };
 
@@ -79,8 +80,11 @@ struct Host : HostCollectives<int, int> {
   bool has_sessions = false;
   // MPIX_Comm_test_threadcomm of MPICH; null: there is none.
   int (*test_threads)(Handle comm, int* flag) = nullptr;
-  // Open MPI 5's: whether requests are of one session; null: there is none.
+  // Open MPI 5's: whether requests are of one session, whether a communicator is revoked, and
+  // whether it can be. Null: there is none.
   bool (*have_one_instance)(void* requests, int count) = nullptr;
+  int (*test_revoked)(Handle comm, int* flag) = nullptr;
+  const bool* is_fault_tolerant = nullptr;
   // MPICH's, which makes an error code of a predefined class with a text; null: there is none.
   int (*create_code)(int, int, const char*, int, int, const char*, const char*, ...) = nullptr;
 

@@ -54,4 +54,14 @@ bool has_requests_of_world(Handle comm) {
   return are_alike;
 }
 
+bool may_revoke() {
+  const Host& mpi = host();
+  return mpi.test_revoked != nullptr && mpi.is_fault_tolerant != nullptr && *mpi.is_fault_tolerant;
+}
+
+bool is_revoked(Handle comm) {
+  int flag = 0;
+  return may_revoke() && host().test_revoked(comm, &flag) == 0 && flag != 0;
+}
+
 }  // namespace unisono::mpi

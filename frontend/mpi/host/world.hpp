@@ -20,4 +20,9 @@ bool is_of_threads(Handle comm);
 // persistent calls do. Open MPI 5 takes no messages of two sessions in one function.
 bool has_requests_of_world(Handle comm);
 
+// Whether the program may revoke communicators (MPIX_Comm_revoke): Open MPI 5, if its command asks
+// for fault tolerance.
+bool may_revoke();
+bool is_revoked(Handle comm);
+
 }  // namespace unisono::mpi
