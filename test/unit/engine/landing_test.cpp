@@ -156,6 +156,10 @@ TEST_P(LandingOf, EveryAlgorithmIsRight) {
 // Rank 0 of two, and its operation of the inline engine.
 class LandingOperation : public testing::Test {
  protected:
+  LandingOperation() {
+    for (SizeQueue& size_queue : size_queues_) size_queue.set_remote({{1}});
+  }
+
   void start(const Shape& shape, std::string_view algorithm) {
     const auto set = build_set(*algorithm::find(shape.collective, algorithm), shape);
     const plan::BindOptions options{.element_bytes = 4,
