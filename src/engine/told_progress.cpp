@@ -20,6 +20,7 @@ ToldProgress::ToldProgress(const std::vector<std::vector<int>>& hosts, int ranks
     : members_(static_cast<std::size_t>(ranks)),
       slots_(static_cast<std::uint64_t>(slot_indexes)),
       next_far_due_(done + 1) {
+  ranks_.reserve(members_.size());  // the data path does not allocate
   const std::uint64_t half = slots_ / 2, far_half = kFarTurns * half;
   for (std::size_t h = 0; h < hosts.size(); ++h) {
     const std::size_t turn = (h + static_cast<std::size_t>(rank)) % hosts.size();

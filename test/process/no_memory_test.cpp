@@ -9,41 +9,11 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <new>
 #include <string>
 
+#include "harness/failing_new.hpp"
 #include "harness/outcome.hpp"
 #include "process/ranks.hpp"
-
-namespace {
-// Until one throws; negative: none does.
-thread_local long left_allocations = -1;
-thread_local long allocations = 0;
-}  // namespace
-
-void* operator new(std::size_t bytes) {
-  ++allocations;
-  if (left_allocations == 0) {
-    left_allocations = -1;
-    throw std::bad_alloc();
-  }
-  if (left_allocations > 0) --left_allocations;
-  if (void* const memory = std::malloc(bytes == 0 ? 1 : bytes)) return memory;
-  throw std::bad_alloc();
-}
-// With all forms that the ones above are not made of: memory ends where it came from.
-void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
-  return std::malloc(bytes == 0 ? 1 : bytes);
-}
-void* operator new[](std::size_t bytes) { return operator new(bytes); }
-void* operator new[](std::size_t bytes, const std::nothrow_t& none) noexcept {
-  return operator new(bytes, none);
-}
-void operator delete[](void* memory) noexcept { std::free(memory); }
-void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 
 namespace unisono::harness::no_memory_test {
 namespace {
