@@ -198,6 +198,8 @@ void expect_stall_to_end(const TestHosts& hosts, int messages, const char* swall
   auto processes = start_job(hosts, [messages, swallow, &reason](const HostRank& self) {
     const OwnStderr log;
     for (int i = 0; i < messages; ++i) ASSERT_TRUE(allgather_is_right(self, kLongCount));
+    // A rank's call may return while others still receive what it sent.
+    ASSERT_TRUE(succeeded(unisono_barrier(self.world)));
     if (self.rank == 2) {
       ASSERT_EQ(std::system(swallow), 0) << swallow;
     }
