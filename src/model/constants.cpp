@@ -9,6 +9,18 @@ namespace {
 // clang-format off
 constexpr std::array<ConstantRow, kConstantCount> kRows = {{
     {Constant::split_from, "split_from", Quantity::bytes, "from here on a vector is worth splitting over the ranks"},
+    {Constant::priced_from_barrier, "priced_from_barrier", Quantity::bytes, "from so many bytes on, of all blocks together, ranks that help each other choose by price. A barrier has 0 bytes"},
+    {Constant::priced_from_broadcast, "priced_from_broadcast", Quantity::bytes, "the same for a broadcast"},
+    {Constant::priced_from_reduce, "priced_from_reduce", Quantity::bytes, "the same for a reduce"},
+    {Constant::priced_from_allreduce, "priced_from_allreduce", Quantity::bytes, "the same for an allreduce"},
+    {Constant::priced_from_allgather, "priced_from_allgather", Quantity::bytes, "the same for an allgather"},
+    {Constant::priced_from_gather, "priced_from_gather", Quantity::bytes, "the same for a gather"},
+    {Constant::priced_from_scatter, "priced_from_scatter", Quantity::bytes, "the same for a scatter"},
+    {Constant::priced_from_alltoall, "priced_from_alltoall", Quantity::bytes, "the same for an alltoall"},
+    {Constant::priced_from_reduce_scatter, "priced_from_reduce_scatter", Quantity::bytes, "the same for a reduce-scatter"},
+    {Constant::priced_from_scan, "priced_from_scan", Quantity::bytes, "the same for a scan"},
+    {Constant::priced_from_exscan, "priced_from_exscan", Quantity::bytes, "the same for an exscan"},
+    {Constant::priced_from_many_to_many, "priced_from_many_to_many", Quantity::bytes, "the same for a many-to-many"},
     {Constant::few_ranks, "few_ranks", Quantity::ranks, "up to so many ranks, combining at one of them beats a tree"},
     {Constant::link_queue, "link_queue", Quantity::bytes, "what may arrive for one host at once: the capacity of its link's queue"},
     {Constant::link_bound_from, "link_bound_from", Quantity::bytes, "from here on links limit a vector, which is best kept to neighbours"},

@@ -12,6 +12,18 @@ namespace unisono::model {
 
 enum class Constant : std::uint8_t {
   split_from,
+  priced_from_barrier,
+  priced_from_broadcast,
+  priced_from_reduce,
+  priced_from_allreduce,
+  priced_from_allgather,
+  priced_from_gather,
+  priced_from_scatter,
+  priced_from_alltoall,
+  priced_from_reduce_scatter,
+  priced_from_scan,
+  priced_from_exscan,
+  priced_from_many_to_many,
   few_ranks,
   link_queue,
   link_bound_from,
@@ -47,7 +59,7 @@ enum class Constant : std::uint8_t {
   nic_back_off,
   nic_back_off_most,
 };
-inline constexpr int kConstantCount = 35;
+inline constexpr int kConstantCount = 47;
 
 enum class Quantity : std::uint8_t { bytes, ranks, time, time_per_byte };
 

@@ -227,27 +227,38 @@ std::optional<Choice> choose_of_class(const Shape& shape, const Circumstances& n
   return choice;
 }
 
-// Whether prices were measured to choose as well as rules for short calls of ranks that help each
-// other, too. In the other collectives, a rank that only sends returns before the price ends, or a
+// From which length on calls of ranks that help each other go by price. For some short ones, rules
+// choose better on the machine. There a rank that only sends returns before the price ends, or a
 // short block costs less than its price.
-bool prices_short_calls(schedule::Collective collective) {
+model::Constant priced_from(schedule::Collective collective) {
+  using model::Constant;
   switch (collective) {
-    case schedule::Collective::broadcast:
-    case schedule::Collective::scatter:
-    case schedule::Collective::reduce_scatter:
-    case schedule::Collective::scan:
-      return true;
     case schedule::Collective::barrier:
+      return Constant::priced_from_barrier;
+    case schedule::Collective::broadcast:
+      return Constant::priced_from_broadcast;
     case schedule::Collective::reduce:
+      return Constant::priced_from_reduce;
     case schedule::Collective::allreduce:
+      return Constant::priced_from_allreduce;
     case schedule::Collective::allgather:
+      return Constant::priced_from_allgather;
     case schedule::Collective::gather:
+      return Constant::priced_from_gather;
+    case schedule::Collective::scatter:
+      return Constant::priced_from_scatter;
     case schedule::Collective::alltoall:
+      return Constant::priced_from_alltoall;
+    case schedule::Collective::reduce_scatter:
+      return Constant::priced_from_reduce_scatter;
+    case schedule::Collective::scan:
+      return Constant::priced_from_scan;
     case schedule::Collective::exscan:
+      return Constant::priced_from_exscan;
     case schedule::Collective::many_to_many:
-      return false;
+      return Constant::priced_from_many_to_many;
   }
-  return false;
+  return Constant::split_from;
 }
 
 }  // namespace
@@ -259,18 +270,17 @@ std::optional<std::int64_t> common_bytes(const Shape& shape, const Circumstances
   return elements * now.element_bytes;
 }
 
-// The long calls of ranks that help each other, and the short ones of some collectives. Their best
-// algorithm changes with the number of ranks and the length, and prices follow that better than
-// rules. A machine file that does not know the error of its prices is not sure enough.
+// Calls of ranks that help each other, from the machine's length on. Their best algorithm changes
+// with the number of ranks and the length, and prices follow that better than rules. A machine file
+// that does not know the error of its prices is not sure enough.
 bool goes_by_price(const Shape& shape, const Circumstances& now) {
   const auto bytes = common_bytes(shape, now);
   if (shape.exact || shape.hosts.given() || !bytes || !machine_of(now).price_error ||
       host_engine(shape, now) != EngineKind::helping) {
     return false;
   }
-  if (prices_short_calls(shape.collective)) return true;
   const std::int64_t all = schedule::has_blocks(shape.collective) ? *bytes * shape.ranks : *bytes;
-  return all >= model::constant_of(machine_of(now), model::Constant::split_from).count();
+  return all >= model::constant_of(machine_of(now), priced_from(shape.collective)).count();
 }
 
 const model::Machine& machine_of(const Circumstances& now) {

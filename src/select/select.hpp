@@ -128,8 +128,8 @@ Choice choose_by_rule(const schedule::Shape& shape, const Circumstances& circums
 std::optional<Choice> choose_by_price(const schedule::Shape& shape,
                                       const Circumstances& circumstances,
                                       const Overrides& overrides = {});
-// Whether choose() takes the cheapest candidate for such a call: where prices were measured to
-// choose at least as well as rules do (bench/choice).
+// Whether choose() takes the cheapest candidate for such a call: where, by the machine file, prices
+// choose at least as well as rules do.
 bool goes_by_price(const schedule::Shape& shape, const Circumstances& circumstances);
 
 // Whether long messages should be read from their senders' memory, in one copy, instead of passing

@@ -301,6 +301,9 @@ class Tuner {
     }
     tuning_.left_out.push_back(
         "NIC path: not measured; its costs are those of the default machine");
+    tuning_.left_out.push_back(
+        "choices by price: not compared with rules; from which length on each collective goes by "
+        "price is the default machine's");
   }
 
   void measure_cores() {
