@@ -16,6 +16,9 @@ namespace unisono::algorithm {
 
 namespace {
 
+// The degree of a tree, which is flat if it has as many ranks.
+constexpr std::string_view kDegreeName = "degree";
+
 int highest(const ParameterSpec& spec, const Shape& shape) {
   return spec.high != 0 ? spec.high : std::max(spec.low, shape.ranks);
 }
@@ -93,9 +96,20 @@ std::vector<std::string_view> names_of(Collective collective, bool (*fits)(const
 
 }  // namespace
 
+// Mock-ups look for the rows of their parts each time that they are built, thousands of times for a
+// choice by price.
 const Algorithm* find(Collective collective, std::string_view name) {
-  for (const Algorithm& row : table()) {
-    if (row.collective == collective && row.name == name) return &row;
+  static const std::vector<std::vector<const Algorithm*>> kRows = [] {
+    std::vector<std::vector<const Algorithm*>> rows(schedule::kCollectiveCount);
+    for (const Algorithm& row : table()) {
+      rows[static_cast<std::size_t>(row.collective)].push_back(&row);
+    }
+    return rows;
+  }();
+  const auto index = static_cast<std::size_t>(collective);
+  if (index >= kRows.size()) return nullptr;
+  for (const Algorithm* row : kRows[index]) {
+    if (row->name == name) return row;
   }
   return nullptr;
 }
@@ -127,9 +141,15 @@ Parameters effective_parameters(const Algorithm& algorithm, const Shape& shape,
                                 const Parameters& parameters) {
   Parameters effective = parameters;
   const int most_halvings = std::bit_width(static_cast<unsigned>(shape.ranks)) - 1;
+  int left = shape.ranks;  // of the ranks, in each group of the halvings so far
   for (std::size_t i = 0; i < algorithm.parameters.size(); ++i) {
-    if (algorithm.parameters[i].counted != Counted::halvings) continue;
-    effective.values[i] = std::min(effective.values[i], most_halvings);
+    int& value = effective.values[i];
+    if (algorithm.parameters[i].counted == Counted::halvings) {
+      value = std::min(value, most_halvings);
+      left >>= value;
+    } else if (left < shape.ranks && algorithm.parameters[i].name == kDegreeName) {
+      value = std::min(value, std::max(left, algorithm.parameters[i].low));  // a flat tree
+    }
   }
   return effective;
 }

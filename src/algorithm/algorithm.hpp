@@ -26,9 +26,16 @@ enum class Counted : std::uint8_t {
   // Parts that follow one another. Each costs its messages, and the more there are, the less a
   // further one saves. So the time has one minimum over their number.
   pieces,
+  // The same, but their number also decides which links carry them in which round: the time may
+  // have other minima beside the lowest one.
+  turning_pieces,
   // Halvings, of which a row does no more than log2 of the ranks.
   halvings,
 };
+
+inline bool counts_pieces(Counted counted) {
+  return counted == Counted::pieces || counted == Counted::turning_pieces;
+}
 
 // A tunable integer, e.g. the degree of a tree. `high` of 0 means: up to the number of ranks (but
 // never below `low`).

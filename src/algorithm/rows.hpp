@@ -72,6 +72,13 @@ inline constexpr ParameterSpec kSegments[] = {
      .fallback = 8,
      .help = "parts of the vector that follow one another, none of them empty",
      .counted = Counted::pieces}};
+inline constexpr ParameterSpec kTurningSegments[] = {
+    {.name = "segments",
+     .low = 1,
+     .high = kMostPieces,
+     .fallback = 8,
+     .help = "parts of the vector that follow one another, none of them empty",
+     .counted = Counted::turning_pieces}};
 
 // Parameters of the rows `two-level`: the algorithm among the leaders of hosts, by default the
 // first, and the trees or the algorithm within hosts.

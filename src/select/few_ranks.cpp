@@ -33,7 +33,7 @@ const algorithm::ParameterSpec& spec_of(const Algorithm& row, const Parameters& 
 
 // Whether it may count ranks, as the degree of a tree does: it is neither a choice nor pieces.
 bool counts_ranks(const algorithm::ParameterSpec& spec) {
-  return spec.names.empty() && spec.counted != algorithm::Counted::pieces;
+  return spec.names.empty() && !algorithm::counts_pieces(spec.counted);
 }
 
 bool is_number_of_all(const Algorithm& row, const Parameters& parameters, std::size_t number,

@@ -61,13 +61,13 @@ PriceBook::Key PriceBook::key_of(const Candidate& candidate, const Shape& shape,
 
 bool PriceBook::has_at_most(std::int64_t most, const Algorithm& row, const Parameters& parameters,
                             const Shape& shape) {
-  const schedule::Spares::Use use(spares_);
+  const Building building(*this);
   return select::has_at_most(most, row, parameters, shape);
 }
 
 std::size_t PriceBook::steps_of_one(const Algorithm& row, const Parameters& parameters,
                                     const Shape& shape) {
-  const schedule::Spares::Use use(spares_);
+  const Building building(*this);
   keep_root(candidate_of(row, parameters, shape), row.build(shape, parameters, 0));
   return root_->ops.size() + root_->targets.size();
 }
@@ -83,7 +83,7 @@ bool PriceBook::costs_at_least(double ns, const Algorithm& row, const Parameters
 
 double PriceBook::least_ns(const Algorithm& row, const Parameters& parameters, const Shape& shape,
                            const Pricing& pricing) {
-  const schedule::Spares::Use use(spares_);
+  const Building building(*this);
   Schedule one = row.build(shape, parameters, shape.root);
   model::Calls calls;
   model::Segments segments = model::Segments::one;
@@ -148,7 +148,7 @@ const PriceBook::Set& PriceBook::set_of(const Candidate& candidate, const Shape&
                                         const Pricing& pricing) {
   const auto found = std::ranges::find(sets_, candidate, &Set::candidate);
   if (found != sets_.end()) return *found;
-  const schedule::Spares::Use use(spares_);
+  const Building building(*this);
   // Sets of all of many ranks are priced once only, and their memory serves the next one.
   for (Set& each : sets_) {
     if (each.schedules.size() <= static_cast<std::size_t>(kPricedInFull)) continue;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "algorithm/algorithm.hpp"
+#include "algorithm/pattern/circulant_turns.hpp"
 #include "model/outline/outline.hpp"
 #include "model/price.hpp"
 #include "schedule/spares.hpp"
@@ -99,8 +100,17 @@ class PriceBook {
   void keep_root(const Candidate& candidate, schedule::Schedule&& schedule);
   void give_back(std::vector<schedule::Schedule>& set);
 
+  // While it lives, schedules are built with what the book keeps for them.
+  struct Building {
+    explicit Building(PriceBook& book) : spares(book.spares_), turns(book.turns_) {}
+
+    schedule::Spares::Use spares;
+    algorithm::pattern::CirculantTurns::Use turns;
+  };
+
   bool is_kept_;
   schedule::Spares spares_;
+  algorithm::pattern::CirculantTurns turns_;
   std::unordered_map<Key, Known, Hash> known_;
   // The schedule of one rank that was built last, the root if there is one; or none.
   Candidate root_of_;

@@ -13,6 +13,7 @@
 #include <span>
 #include <vector>
 
+#include "algorithm/pattern/circulant_turns.hpp"
 #include "algorithm/pattern/dissemination.hpp"
 
 namespace unisono::algorithm::pattern {
@@ -79,7 +80,7 @@ class CirculantBroadcast {
         block = static_cast<std::int8_t>(block == skips.rounds() ? base : block - skips.rounds());
       }
     }
-    int at(int turn) const { return found_[static_cast<std::size_t>(turn)]; }
+    const CirculantTurns::Turn& found() const { return found_; }
 
    private:
     int base_block(int rest) const {
@@ -119,8 +120,13 @@ class CirculantBroadcast {
     int seen_ = std::numeric_limits<int>::max();  // the last rank that gave its base block
     unsigned free_;
     int rounds_ = 0;  // for so many it has found them
-    std::array<std::int8_t, 32> found_{};
+    CirculantTurns::Turn found_{};
   };
+  using Turn = CirculantTurns::Turn;
+
+  Turn turn_of(int rank) const {
+    return CirculantTurns::of(ranks_, rank, [&] { return Search(skips_, ranks_, rank).found(); });
+  }
 
   static std::size_t index(int round) { return static_cast<std::size_t>(round); }
 
@@ -129,7 +135,7 @@ class CirculantBroadcast {
   template <class Visit>
   void for_each_received(int rank, int first, int step, const Visit& visit) const {
     if (rank == 0) return;
-    const Search of_turn(skips_, ranks_, rank);
+    const Turn of_turn = turn_of(rank);
     // The blocks move up by as many as there are skips, each time that all skips had their turn.
     // A number beyond the last block stands for it, and it comes once.
     const int skips = skips_.rounds(), last = blocks_ - 1;
@@ -137,7 +143,7 @@ class CirculantBroadcast {
     int at = first + idle_, moved = -idle_;
     for (int round = first; round < rounds(); round += step, at += step) {
       for (; at >= skips; at -= skips) moved += skips;
-      const int block = of_turn.at(at) + moved;
+      const int block = of_turn[index(at)] + moved;
       if (block < 0 || (block >= last && has_last)) continue;
       if (block >= last) {
         has_last = true;
@@ -148,7 +154,7 @@ class CirculantBroadcast {
   }
 
   // A block is at most as many as there are skips above what a turn has moved up.
-  bool had_last_before(const Search& of_turn, int round) const {
+  bool had_last_before(const Turn& of_turn, int round) const {
     const int skips = skips_.rounds();
     int at = (round + idle_) % skips;
     for (int moved = round - at; round-- > 0 && moved + skips >= blocks_ - 1;) {
@@ -156,7 +162,7 @@ class CirculantBroadcast {
         at = skips - 1;
         moved -= skips;
       }
-      if (of_turn.at(at) + moved >= blocks_ - 1) return true;
+      if (of_turn[index(at)] + moved >= blocks_ - 1) return true;
     }
     return false;
   }

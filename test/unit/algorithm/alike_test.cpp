@@ -132,6 +132,28 @@ TEST(EffectiveParameters, GiveTheSameSchedules) {
   EXPECT_GT(compared, 150);
 }
 
+// After the halvings, a tree has the ranks of one group.
+TEST(EffectiveParameters, ADegreeIsAtMostTheRanksOfAGroup) {
+  const Algorithm& row = *find(Collective::reduce, "fnomial-split");
+  int changed = 0;
+  for (const int ranks : {2, 3, 4, 7, 8, 13, 16}) {
+    const Shape shape{.collective = row.collective, .ranks = ranks, .root = ranks / 2, .count = 20};
+    for (int splits = 1; splits <= 5; ++splits) {
+      for (int degree = 2; degree <= ranks; ++degree) {
+        const Parameters parameters{{splits, degree}};
+        const Parameters effective = effective_parameters(row, shape, parameters);
+        EXPECT_LE(effective.values[1], std::max(2, ranks >> effective.values[0]));
+        changed += effective.values[1] != degree ? 1 : 0;
+        for (int rank = 0; rank < ranks; ++rank) {
+          EXPECT_EQ(row.build(shape, parameters, rank), row.build(shape, effective, rank))
+              << splits << " splits, degree " << degree << ", rank " << rank << " of " << ranks;
+        }
+      }
+    }
+  }
+  EXPECT_GT(changed, 50);
+}
+
 TEST(Alike, UnequalBlocksAndSharesAreNot) {
   const Algorithm& ring = *find(Collective::allgather, "ring");
   Shape shape{.collective = Collective::allgather, .ranks = 3, .count = 2};

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <vector>
 
 namespace unisono::algorithm::pattern::circulant_test {
 namespace {
@@ -49,6 +50,42 @@ TEST(Circulant, EveryRankGetsEveryBlockOnceAndBeforeItSendsIt) {
       }
     }
   }
+}
+
+// In whatever order, and with whatever was asked before.
+TEST(CirculantTurns, ThatAreKnownAreTheSame) {
+  CirculantTurns turns;
+  for (const int ranks : {2, 3, 16, 33, 64, 130, 33, 16}) {
+    for (const int blocks : {1, 2, 8, 20}) {
+      const CirculantBroadcast rounds(ranks, blocks);
+      for (int rank = ranks - 1; rank >= 0; --rank) {
+        const std::vector<int> received = rounds.received(rank), sent = rounds.sent(rank);
+        const CirculantTurns::Use use(turns);
+        ASSERT_EQ(rounds.received(rank), received) << ranks << ", " << blocks << ", " << rank;
+        ASSERT_EQ(rounds.sent(rank), sent) << ranks << ", " << blocks << ", " << rank;
+      }
+    }
+  }
+}
+
+TEST(CirculantTurns, AreFoundOnceWhileTheyAreUsed) {
+  CirculantTurns turns;
+  int found = 0;
+  const auto find = [&found] {
+    ++found;
+    return CirculantTurns::Turn{1, 2};
+  };
+  CirculantTurns::of(5, 3, find);
+  EXPECT_EQ(found, 1) << "nobody keeps it";
+  {
+    const CirculantTurns::Use use(turns);
+    for (int i = 0; i < 3; ++i) EXPECT_EQ(CirculantTurns::of(5, 3, find)[1], 2);
+    EXPECT_EQ(found, 2);
+    CirculantTurns::of(6, 3, find);
+    EXPECT_EQ(found, 3) << "of another number of ranks";
+  }
+  CirculantTurns::of(5, 3, find);
+  EXPECT_EQ(found, 4) << "not used any more";
 }
 
 TEST(Circulant, ManyRanks) {
