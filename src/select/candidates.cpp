@@ -422,6 +422,30 @@ std::optional<Priced> cheapest_candidate(const Shape& shape, const Pricing& pric
   return std::move(rows.front());
 }
 
+Parameters with_cheapest(const Algorithm& row, const Shape& shape, const Pricing& given) {
+  Parameters best = algorithm::default_parameters(row, shape);
+  if (shape.ranks > kPricedInFull) return best;
+  PriceBook book(given);
+  Pricing pricing = given;
+  pricing.in_row = false;
+  pricing.book = &book;
+  double least_ns = book.ns_below(kAnyPrice, row, best, shape, pricing).value_or(kAnyPrice);
+  const algorithm::ParameterSpec& spec = row.parameters[0];
+  const int high = spec.high == 0 ? std::max(spec.low, shape.ranks) : spec.high;
+  Parameters parameters = best;
+  for (int& value = parameters.values[0] = spec.low; value <= high; ++value) {
+    if (!can_do(row, shape, parameters) ||
+        book.costs_at_least(least_ns, row, parameters, shape, pricing)) {
+      continue;
+    }
+    const auto ns = book.ns_below(least_ns, row, parameters, shape, pricing);
+    if (!ns) continue;
+    least_ns = *ns;
+    best = parameters;
+  }
+  return best;
+}
+
 std::vector<Priced> candidates_to_try(const Shape& shape, const Circumstances& now,
                                       const Overrides& overrides, const Choice& choice) {
   if (choice.origin == Origin::override_ || choice.engine == EngineKind::nic || shape.ranks == 1 ||

@@ -43,6 +43,12 @@ std::vector<Priced> cheapest_of_rows(const schedule::Shape& shape, const Pricing
 std::optional<Priced> cheapest_candidate(const schedule::Shape& shape, const Pricing& pricing,
                                          const Ruling& ruling);
 
+// The usual parameters, but the first one is the cheapest of all its numbers that are legal. The
+// usual one wins among equal ones, or else the lowest does. For more ranks than kPricedInFull it is
+// the usual one, because a price of all of them takes too long.
+algorithm::Parameters with_cheapest(const algorithm::Algorithm& row, const schedule::Shape& shape,
+                                    const Pricing& pricing);
+
 // The candidates that calls may try (lesson.hpp): the usual choice, then the cheapest of each row,
 // unless they cost several times as much. Empty if a user's rule chose, if the NIC path does it, or
 // if the choice has no price.

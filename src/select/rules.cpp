@@ -253,7 +253,7 @@ constexpr Rule kRules[] = {
     {Collective::barrier, "two-level", false, shares_hosts,
      "hosts share memory, so that one rank of each signals to others", "dissemination"},
     {Collective::barrier, "gather-release", false, more_than_two_hosts_multicast,
-     "each host sends one signal, and a multicast releases all"},
+     "each host sends one signal, and a multicast releases all; the fan-in is the cheapest", {}, true},
     {Collective::barrier, "gather-broadcast", false, oversubscribed_without_multicast,
      "ranks outnumber cores and there is no multicast, so that a tree gathers and releases"},
     {Collective::barrier, "gather-release", true, oversubscribed,

@@ -46,6 +46,7 @@ struct Rule {
   bool (*holds)(const Situation& call);
   std::string_view reason;        // half a sentence for people
   std::string_view choices = {};  // the first parameters, "flat,first"
+  bool priced = false;            // its first parameter is the cheapest number (with_cheapest())
 };
 
 std::span<const Rule> rules();

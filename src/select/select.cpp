@@ -38,7 +38,8 @@ struct Candidate {
 // Then come algorithms without a rule.
 class Search {
  public:
-  Search(const Situation& call, const Ruling& ruling) : shape_(call.shape), ruling_(ruling) {
+  Search(const Situation& call, const Ruling& ruling)
+      : shape_(call.shape), now_(call.now), ruling_(ruling) {
     const auto of_collective = [&](const auto& each) {
       return each.collective == shape_.collective;
     };
@@ -83,6 +84,9 @@ class Search {
       const int high = spec.high == 0 ? std::max(spec.low, shape_.ranks) : spec.high;
       parameters.values[0] = std::clamp(shape_.ranks, spec.low, high);
     }
+    if (rule.priced) {
+      parameters = with_cheapest(*row, shape_, pricing_of(shape_, now_, EngineKind::inline_));
+    }
     read_choices(rule.choices, *row, parameters);
     return takes({.row = row, .parameters = parameters, .reason = rule.reason});
   }
@@ -106,6 +110,7 @@ class Search {
   }
 
   const Shape& shape_;
+  const Circumstances& now_;
   const Ruling& ruling_;
   Candidate first_, taken_;  // the first legal one; the first that is not excluded
 };
