@@ -8,6 +8,8 @@
 #include <span>
 #include <utility>
 
+#include "algorithm/pattern/circulant_turns.hpp"
+#include "schedule/spares.hpp"
 #include "select/few_ranks.hpp"
 #include "select/lesson.hpp"
 #include "select/price_book.hpp"
@@ -397,6 +399,10 @@ base::Result<std::vector<Priced>> price_candidates(const Shape& shape, const Pri
   PriceBook book(given);
   Pricing pricing = given;
   pricing.book = &book;
+  schedule::Spares spares;
+  const schedule::Spares::Use use_spares(spares);
+  algorithm::pattern::CirculantTurns turns;
+  const algorithm::pattern::CirculantTurns::Use use_turns(turns);
   std::vector<Priced> priced;
   for (const Algorithm& row : algorithm::table()) {
     if (!is_candidate(row, shape)) continue;

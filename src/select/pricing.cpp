@@ -189,8 +189,11 @@ base::Result<model::Price> price_of(const Algorithm& row, const Parameters& para
     build_for_price(row, parameters, segment_of(row, shape, calls.segments), set);
   }
   // A segment may be such that one stands for all.
-  return are_alike() ? model::price_of_alike(set.front(), *pricing.machine, pricing.work, calls)
-                     : model::price(set, *pricing.machine, pricing.work, calls);
+  const model::Price price =
+      are_alike() ? model::price_of_alike(set.front(), *pricing.machine, pricing.work, calls)
+                  : model::price(set, *pricing.machine, pricing.work, calls);
+  for (Schedule& each : set) schedule::Spares::give_back(std::move(each));
+  return price;
 }
 
 }  // namespace unisono::select

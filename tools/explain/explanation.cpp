@@ -65,11 +65,23 @@ base::Result<plan::PlanContext> make_context(const RanksPlace& place,
   return context;
 }
 
+// A price that is among `priced` already, or a new one.
+base::Result<model::Price> find_price(const algorithm::Algorithm& row,
+                                      const algorithm::Parameters& parameters,
+                                      const schedule::Shape& shape, const select::Pricing& pricing,
+                                      const std::vector<select::Priced>& priced) {
+  const auto found = std::ranges::find_if(priced, [&](const select::Priced& each) {
+    return each.row == &row && each.parameters == parameters;
+  });
+  if (found != priced.end()) return found->price;
+  return select::price_of(row, parameters, shape, pricing);
+}
+
 base::Status fill_costs(Candidate& candidate, const schedule::Shape& shape,
-                        const select::Pricing& pricing) {
+                        const select::Pricing& pricing, const std::vector<select::Priced>& priced) {
   const algorithm::Algorithm& row = *candidate.row;
   if (!select::is_priceable(row, candidate.parameters, shape)) return base::success();
-  UNISONO_ASSIGN(candidate.price, select::price_of(row, candidate.parameters, shape, pricing));
+  UNISONO_ASSIGN(candidate.price, find_price(row, candidate.parameters, shape, pricing, priced));
   if (select::one_stands_for_all(row, shape)) {
     UNISONO_ASSIGN(const auto any, algorithm::build(row, shape, candidate.parameters, 0));
     candidate.cost = schedule::cost_of_alike(any);
@@ -89,7 +101,8 @@ base::Status fill_costs(Candidate& candidate, const schedule::Shape& shape,
 
 base::Result<Candidate> judge(const algorithm::Algorithm& row, const schedule::Shape& shape,
                               const select::Choice& choice, const select::Ruling& ruling,
-                              const select::Pricing& pricing) {
+                              const select::Pricing& pricing,
+                              const std::vector<select::Priced>& priced) {
   Candidate candidate{.row = &row,
                       .parameters = choice.algorithm == &row
                                         ? choice.parameters
@@ -102,7 +115,7 @@ base::Result<Candidate> judge(const algorithm::Algorithm& row, const schedule::S
                       .price = {}};
   if (const auto* rule = ruling.excluded_by(row)) candidate.excluded_by = describe(*rule);
   candidate.why_not = select::why_not(row, shape, candidate.parameters);
-  if (candidate.why_not.empty()) UNISONO_TRY(fill_costs(candidate, shape, pricing));
+  if (candidate.why_not.empty()) UNISONO_TRY(fill_costs(candidate, shape, pricing, priced));
   return candidate;
 }
 
@@ -206,11 +219,12 @@ base::Result<Explanation> explain(const plan::Call& call, const RanksPlace& plac
   const bool is_priceable = select::is_priceable(*choice.algorithm, choice.parameters, shape);
   if (is_priceable) {
     UNISONO_ASSIGN(result.price,
-                   select::price_of(*choice.algorithm, choice.parameters, shape, pricing));
+                   find_price(*choice.algorithm, choice.parameters, shape, pricing, result.priced));
   }
   for (const algorithm::Algorithm& row : algorithm::table()) {
     if (row.collective != call.collective) continue;
-    UNISONO_ASSIGN(Candidate candidate, judge(row, shape, result.choice, ruling, pricing));
+    UNISONO_ASSIGN(Candidate candidate,
+                   judge(row, shape, result.choice, ruling, pricing, result.priced));
     result.candidates.push_back(std::move(candidate));
   }
   result.engine = choice.engine;
