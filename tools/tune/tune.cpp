@@ -37,9 +37,10 @@ struct TuneArguments {
   std::string picture;
 };
 
-void print_comparisons(const std::string& title, const std::vector<tune::Comparison>& all) {
+void print_comparisons(const std::string& title, const std::vector<tune::Comparison>& all,
+                       const char* beside = "predicted, ns") {
   fmt::print("\n{}:\n  {:<28} {:>13} {:>12} {:>13} {:>8}\n", title, "", "measured, ns", "+-",
-             "predicted, ns", "ratio");
+             beside, "ratio");
   for (const tune::Comparison& each : all) {
     fmt::print("  {:<28} {:>13.0f} {:>12.0f} {:>13.0f} {:>8.2f}\n", each.what, each.measured_ns,
                each.plus_minus, each.predicted_ns, each.predicted_ns / each.measured_ns);
@@ -63,6 +64,9 @@ void print(const tune::Tuning& tuning) {
     fmt::print("  {:<44} {:>10.1f} +- {:>8.1f} {:>11.4f} +- {:>9.4f} {:>7.1f} %\n", fit.what,
                fit.each_ns, fit.each_plus_minus, fit.per_byte_ns, fit.per_byte_plus_minus,
                100 * fit.deviation);
+  }
+  for (const tune::FittedSerial& each : tuning.serial) {
+    print_comparisons(each.what + ": T = C + L + (P - 1) (r + c)", each.times, "fitted, ns");
   }
   print_comparisons("measured and predicted", tuning.comparisons);
   if (tuning.machine.price_error) {

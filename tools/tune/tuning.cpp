@@ -19,6 +19,7 @@
 #include "tune/loopback_probes.hpp"
 #include "tune/memory_probes.hpp"
 #include "tune/messages.hpp"
+#include "tune/serial_fit.hpp"
 
 namespace unisono::tools::tune {
 namespace {
@@ -34,6 +35,8 @@ constexpr std::array<std::int64_t, 3> kLong = {262144, 524288, 1048576};
 constexpr int kMostOversubscribed = 16;
 // All degrees of the f-nomial tree together take as long as so many other probes.
 constexpr int kProbesOfDegrees = 4;
+// Serial reductions that are fitted: their vectors stay in a core's caches.
+constexpr std::array<std::int64_t, 3> kSerialBytes = {8, 4096, 65536};
 constexpr std::array kDatagramSizes = {8, 256, 768, 1400};
 
 Value measured(double number, double plus_minus, std::string where, Unit unit = Unit::ns) {
@@ -451,6 +454,41 @@ class Tuner {
                                 [&] { return serial_reduction(ranks, bytes, probe_ns_); }));
       }
     }
+    numbers.clear();
+    for (int ranks = 2; ranks <= std::min(cores_, 8); ++ranks) numbers.push_back(ranks);
+    UNISONO_TRY(fit_serial_of(model::Engine::inline_, numbers));
+    const int some = cores_ + std::max(1, cores_ / 2);
+    return fit_serial_of(model::Engine::helping, {some, std::max(2 * cores_, some + 1)});
+  }
+
+  // The closed form of serial reductions beside them. It decides nothing in the file: these times
+  // tell neither C from L nor r from c, and other probes do.
+  base::Status fit_serial_of(model::Engine engine, const std::vector<int>& numbers) {
+    const std::string name = fmt::format("serial reductions, engine {}", engine_name(engine));
+    if (numbers.size() < 2) {
+      tuning_.left_out.push_back(name + ": their fit takes two numbers of ranks");
+      return base::success();
+    }
+    std::vector<SerialTime> times;
+    std::vector<Comparison> shown;
+    for (const int ranks : numbers) {
+      for (const std::int64_t bytes : kSerialBytes) {
+        UNISONO_ASSIGN(const Sample one, serial_reduction(ranks, bytes, probe_ns_ / 2));
+        times.push_back({ranks, bytes, note(one)});
+        shown.push_back({.what = fmt::format("{} ranks, {} bytes", ranks, bytes),
+                         .measured_ns = one.ns,
+                         .plus_minus = one.plus_minus,
+                         .ranks = ranks,
+                         .bytes = bytes});
+      }
+    }
+    UNISONO_ASSIGN(const SerialFit fit, fit_serial(times));
+    for (Comparison& each : shown) each.predicted_ns = fit.ns(each.ranks, each.bytes);
+    tuning_.serial.push_back({name, std::move(shown)});
+    tuning_.fits.push_back({name + ": C + L", fit.start_up_and_latency.value,
+                            fit.start_up_and_latency.plus_minus, 0, 0, fit.fit.deviation});
+    tuning_.fits.push_back({name + ": r + c", fit.each.value, fit.each.plus_minus,
+                            fit.per_byte.value, fit.per_byte.plus_minus, fit.fit.deviation});
     return base::success();
   }
 

@@ -42,10 +42,17 @@ struct Comparison {
   int degree = 0;          // of the f-nomial tree; 0: it has none
 };
 
+// Serial reductions and their fit.
+struct FittedSerial {
+  std::string what;
+  std::vector<Comparison> times;  // predicted_ns is the fitted time
+};
+
 struct Tuning {
   model::Machine machine;
   std::vector<FitLine> fits;
   std::vector<Comparison> comparisons;
+  std::vector<FittedSerial> serial;   // of each engine; they are no part of price_error
   std::vector<Comparison> degrees;    // of the f-nomial tree; they are no part of price_error
   std::vector<std::string> left_out;  // what this machine does not have, and why
   // The parts whose times are not of this process alone, and why. If that is not accepted, these
