@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "arguments/host_list.hpp"
+#include "arguments/tree_place.hpp"
 #include "arith/type.hpp"
 #include "base/text.hpp"
 #include "commands.hpp"
@@ -24,6 +26,9 @@
 
 namespace unisono::tools {
 namespace {
+
+// So many candidates on a tree are printed as text.
+constexpr std::size_t kMostOnTree = 10;
 
 struct ExplainOptions {
   std::string collective;
@@ -38,6 +43,7 @@ struct ExplainOptions {
   std::string hosts;
   bool multicast = false;  // between them
   int shared_cores = 0;    // of the machine that they are on
+  TreePlace tree;
   std::string machine;
   std::vector<std::string> profile;
   std::string format = "text";
@@ -195,6 +201,20 @@ std::string describe(const std::vector<MeasuredCalls>& measured) {
   return out;
 }
 
+// The fastest candidates on the tree.
+std::string describe(const std::vector<SimulatedCandidate>& on_tree) {
+  std::string out = "simulated on the tree, links shared:\n";
+  for (std::size_t i = 0; i < std::min(on_tree.size(), kMostOnTree); ++i) {
+    const SimulatedCandidate& each = on_tree[i];
+    out += fmt::format("  {:<30} {:>14}  {} messages held up\n", each.algorithm,
+                       microseconds(each.ns), each.held_up);
+  }
+  if (on_tree.size() > kMostOnTree) {
+    out += fmt::format("  and {} slower ones (--format json)\n", on_tree.size() - kMostOnTree);
+  }
+  return out;
+}
+
 std::string describe_place(const RanksPlace& place) {
   if (place.hosts.given() && place.shared_cores > 0) {
     return fmt::format("{} hosts on {} cores", place.hosts.hosts(), place.shared_cores);
@@ -262,6 +282,7 @@ std::string text_of(const Explanation& explanation, const plan::Call& call, cons
         explanation.nic_barrier->telling_ns / 1000, explanation.nic_barrier->asking_ns / 1000,
         select::kAskingBarrier);
   }
+  if (explanation.on_tree) out += describe(*explanation.on_tree);
   return out;
 }
 
@@ -361,6 +382,13 @@ std::string json_of(const Explanation& explanation, const plan::Call& call,
                            {"telling_ns", explanation.nic_barrier->telling_ns},
                            {"asking_ns", explanation.nic_barrier->asking_ns}};
   }
+  if (explanation.on_tree) {
+    json["on_tree"] = nlohmann::ordered_json::array();
+    for (const SimulatedCandidate& each : *explanation.on_tree) {
+      json["on_tree"].push_back(
+          {{"algorithm", each.algorithm}, {"ns", each.ns}, {"held_up", each.held_up}});
+    }
+  }
   return json.dump(2) + "\n";
 }
 
@@ -383,8 +411,11 @@ int explain_call(const ExplainOptions& options) {
   RanksPlace place{.ranks = options.ranks,
                    .cores = cores,
                    .oversubscribed = options.oversubscribed || options.ranks > cores};
-  if (!options.hosts.empty()) {
-    auto hosts = parse_hosts(options.ranks, options.hosts);
+  const bool on_tree = !options.tree.tree.empty() || !options.tree.topology.empty();
+  if (!options.hosts.empty() || on_tree) {
+    // A node of a tree is a host with one rank.
+    auto hosts =
+        parse_hosts(options.ranks, on_tree ? fmt::format("{}x1", options.ranks) : options.hosts);
     if (!hosts) {
       fmt::print(stderr, "unisono explain: {}\n", hosts.error().message);
       return kExitUsage;
@@ -411,6 +442,14 @@ int explain_call(const ExplainOptions& options) {
   if (!explanation) {
     fmt::print(stderr, "unisono explain: {}\n", explanation.error().message);
     return kExitFailure;
+  }
+  if (on_tree) {
+    auto simulated = explain_on_tree(*call, place, *settings, machine, options.tree);
+    if (!simulated) {
+      fmt::print(stderr, "unisono explain: {}\n", simulated.error().message);
+      return kExitUsage;
+    }
+    explanation->on_tree = std::move(*simulated);
   }
   if (!options.profile.empty()) {
     auto measured = find_measured(options.profile, *call, place.ranks,
@@ -462,6 +501,19 @@ void add_explain(CLI::App& app, int& exit_status) {
                    "As if all hosts were containers of one machine with so many cores")
       ->check(CLI::Range(1, 1 << 20))
       ->needs(hosts);
+  auto* tree = command
+                   ->add_option("--tree", options->tree.tree,
+                                "As if each rank were on a node of a fat tree, ARITYxLEVELS: also "
+                                "simulate all candidates, whose messages share links")
+                   ->excludes(hosts);
+  auto* topology = command
+                       ->add_option("--topology", options->tree.topology,
+                                    "The same by a topology file or Slurm's")
+                       ->excludes(hosts)
+                       ->excludes(tree);
+  command->add_option("--holes", options->tree.holes, "Nodes without a rank, e.g. 7,20 [none]")
+      ->needs(tree)
+      ->excludes(topology);
   command->add_option(
       "-m,--machine", options->machine,
       "Machine file for predicted times [that of unisono tune, or the default one]");

@@ -244,4 +244,22 @@ base::Result<Explanation> explain(const plan::Call& call, const RanksPlace& plac
   return result;
 }
 
+base::Result<std::vector<SimulatedCandidate>> explain_on_tree(const plan::Call& call,
+                                                              const RanksPlace& place,
+                                                              const base::Settings& settings,
+                                                              const model::Machine& machine,
+                                                              const TreePlace& tree) {
+  UNISONO_ASSIGN(const auto placement, find_placement(tree, machine, place.ranks, "--holes"));
+  if (placement.ranks() < place.ranks) {
+    return base::argument_error(
+        fmt::format("the tree has nodes for {} ranks, not for {}", placement.ranks(), place.ranks));
+  }
+  UNISONO_ASSIGN(const plan::PlanContext context, make_context(place, settings, machine));
+  const schedule::Shape shape = plan::shape_of(call, context);
+  const select::Circumstances now = plan::circumstances_of(call, context);
+  model::Work work = select::pricing_of(shape, now, select::EngineKind::inline_).work;
+  work.cores = 0;
+  return simulate_on_tree(shape, work, machine, placement);
+}
+
 }  // namespace unisono::tools

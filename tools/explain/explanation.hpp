@@ -10,9 +10,11 @@
 #include <string>
 #include <vector>
 
+#include "arguments/tree_place.hpp"
 #include "base/result.hpp"
 #include "base/settings/settings.hpp"
 #include "explain/measured.hpp"
+#include "explain/on_tree.hpp"
 #include "model/price.hpp"
 #include "plan/call.hpp"
 #include "plan/geometry.hpp"
@@ -53,9 +55,10 @@ struct Explanation {
     std::int64_t segments = 1;
   };
   std::optional<Way> way;
-  std::optional<std::vector<MeasuredCalls>> measured;  // with profiles of a job
-  bool by_nic = false;                                 // blocking calls take the NIC path
-  std::string why_nic;                                 // ... or why not
+  std::optional<std::vector<MeasuredCalls>> measured;      // with profiles of a job
+  std::optional<std::vector<SimulatedCandidate>> on_tree;  // if the ranks are on one
+  bool by_nic = false;                                     // blocking calls take the NIC path
+  std::string why_nic;                                     // ... or why not
   // The two ways of a barrier between hosts there, and whether it would ask.
   std::optional<select::NicBarrierPrices> nic_barrier;
   bool nic_asks = false;
@@ -73,5 +76,11 @@ struct RanksPlace {
 // `machine` is the one for predicted times.
 base::Result<Explanation> explain(const plan::Call& call, const RanksPlace& place,
                                   const base::Settings& settings, const model::Machine& machine);
+// The candidates on a tree, whose nodes have a rank each.
+base::Result<std::vector<SimulatedCandidate>> explain_on_tree(const plan::Call& call,
+                                                              const RanksPlace& place,
+                                                              const base::Settings& settings,
+                                                              const model::Machine& machine,
+                                                              const TreePlace& tree);
 
 }  // namespace unisono::tools

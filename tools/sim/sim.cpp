@@ -17,7 +17,7 @@
 #include "arguments/algorithm_lookup.hpp"
 #include "arguments/host_list.hpp"
 #include "arguments/not_nan.hpp"
-#include "arguments/number_list.hpp"
+#include "arguments/tree_place.hpp"
 #include "base/file/read_file.hpp"
 #include "base/text.hpp"
 #include "commands.hpp"
@@ -30,21 +30,20 @@
 #include "sim/goal/goal_binary.hpp"
 #include "sim/goal/goal_file.hpp"
 #include "sim/sweep.hpp"
-#include "sim/topology_file.hpp"
 #include "text_file.hpp"
 
 namespace unisono::tools {
 namespace {
 
 using topology::fat_tree::Placement;
-using topology::fat_tree::Tree;
 
 struct SimOptions {
   std::string algorithm, machine, ranks, hosts;
   std::string count = "1", type = "byte", op = "sum", tier = "auto";
   std::vector<std::string> parameters;
   int root = 0;
-  std::string tree, topology, holes, contention = "none", ascent = "adaptive";
+  TreePlace place;
+  std::string contention = "none", ascent = "adaptive";
   std::string noise, skew = "0", repair = "0", barrier;
   double loss = 0;
   int barrier_after = 0;
@@ -83,33 +82,6 @@ base::Result<sim::Noise> parse_noise(const SimOptions& options) {
   }
   UNISONO_ASSIGN(const std::string trace, base::read_file(options.noise));
   return sim::Noise::parse(trace, options.noise);
-}
-
-base::Result<Placement> find_placement(const SimOptions& options, const model::Machine& machine,
-                                       int ranks) {
-  if (!options.topology.empty()) {
-    UNISONO_ASSIGN(Placement placement, sim::read_topology_file(options.topology));
-    if (placement.ranks() < ranks) {
-      return usage(fmt::format("{} has nodes for {} ranks, not for {}", options.topology,
-                               placement.ranks(), ranks));
-    }
-    return placement;
-  }
-  std::optional<Tree> tree;
-  if (!options.tree.empty()) {
-    UNISONO_ASSIGN(tree, Tree::parse(options.tree));
-  } else if (machine.tree) {
-    UNISONO_ASSIGN(tree, Tree::make(machine.tree->arity, machine.tree->levels));
-  } else {
-    return usage("--contention needs --tree or --topology: the machine file has no tree");
-  }
-  std::vector<int> holes;
-  if (!options.holes.empty()) {
-    UNISONO_ASSIGN(const auto list,
-                   parse_number_list(options.holes, Step::one, 0, tree->nodes() - 1));
-    holes.assign(list.begin(), list.end());
-  }
-  return place_around(*tree, holes, ranks);
 }
 
 struct Case {
@@ -215,7 +187,8 @@ base::Result<Report> simulate_events(const SimOptions& options, const Case& whic
   }
   std::optional<Placement> placement;
   if (options.contention != "none") {
-    UNISONO_ASSIGN(placement, find_placement(options, which.machine, which.shape.ranks));
+    UNISONO_ASSIGN(placement,
+                   find_placement(options.place, which.machine, which.shape.ranks, "--contention"));
     if (!which.machine.tree) {
       return usage("--contention: the machine file does not say how fast a link is (tree)");
     }
@@ -364,14 +337,14 @@ void add_disturbances(CLI::App& command, SimOptions& options) {
           ->check(CLI::IsMember({"none", "wormhole", "sharing"}))
           ->default_str("none");
   auto* topology = command
-                       .add_option("--topology", options.topology,
+                       .add_option("--topology", options.place.topology,
                                    "The nodes of the ranks: a topology file or Slurm's")
                        ->needs(contention);
   contention->excludes("--hosts");
-  command.add_option("--tree", options.tree, "ARITYxLEVELS [the machine's]")
+  command.add_option("--tree", options.place.tree, "ARITYxLEVELS [the machine's]")
       ->needs(contention)
       ->excludes(topology);
-  command.add_option("--holes", options.holes, "Nodes without a rank, e.g. 7,20 [none]")
+  command.add_option("--holes", options.place.holes, "Nodes without a rank, e.g. 7,20 [none]")
       ->needs(contention)
       ->excludes(topology);
   command.add_option("--ascent", options.ascent, "How switches choose the way up")
