@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
+#include <algorithm>
 #include <functional>
 #include <string>
 #include <utility>
@@ -71,6 +72,21 @@ inline void expect_all_clean(std::vector<HostProcess>& processes) {
   for (std::size_t rank = 0; rank < processes.size(); ++rank) {
     EXPECT_EQ(processes[rank].wait(), 0) << "rank " << rank;
   }
+}
+
+inline bool is_one_of(const std::vector<int>& ranks, int rank) {
+  return std::ranges::find(ranks, rank) != ranks.end();
+}
+
+// Loses them when the others have completed their calls so far, and have said so. Else its last
+// messages would be lost with a rank, and these calls would fail.
+inline void lose_when_others_are_ready(const std::vector<HostProcess>& processes,
+                                       const std::vector<int>& lost) {
+  for (int rank = 0; rank < kRanks; ++rank) {
+    if (is_one_of(lost, rank)) continue;
+    EXPECT_EQ(processes[static_cast<std::size_t>(rank)].line().hear(), "ready");
+  }
+  for (const int rank : lost) processes[static_cast<std::size_t>(rank)].line().say("be lost");
 }
 
 inline void leave(const HostRank& self) { EXPECT_TRUE(succeeded(unisono_finalize(self.world))); }

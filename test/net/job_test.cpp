@@ -465,15 +465,17 @@ void expect_loss(const TestHosts& hosts, int victim, int signal, const std::stri
   auto processes = start_job(hosts, [victim, signal, &how](const HostRank& self) {
     ASSERT_TRUE(succeeded(unisono_barrier(self.world)));
     if (self.rank == victim) {
-      usleep(100'000);  // its last messages of the barrier would be lost with it
+      self.line.hear();
       raise(signal);
       FAIL() << "goes on";
     }
+    self.line.say("ready");
     EXPECT_TRUE(failed(unisono_barrier(self.world), UNISONO_ERROR_RANK_LOST,
                        {"rank " + std::to_string(victim), place_of(victim), how}));
     EXPECT_TRUE(failed(unisono_barrier(self.world), UNISONO_ERROR_RANK_LOST));
     leave(self);
   });
+  lose_when_others_are_ready(processes, {victim});
   for (int rank = 0; rank < kRanks; ++rank) {
     if (rank == victim) continue;
     EXPECT_EQ(processes[static_cast<std::size_t>(rank)].wait(), 0) << "rank " << rank;

@@ -10,7 +10,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdlib>
@@ -43,10 +42,6 @@ void set_link(bool up) {
 void cut_link() { set_link(false); }
 
 enum class Loss { kill, stop, cut };
-
-bool is_one_of(const std::vector<int>& ranks, int rank) {
-  return std::ranges::find(ranks, rank) != ranks.end();
-}
 
 void lose(Loss loss) {
   switch (loss) {
@@ -87,17 +82,6 @@ void survive(const HostRank& self, const std::vector<int>& lost) {
   }
   EXPECT_TRUE(succeeded(unisono_comm_free(survivors)));
   leave(self);
-}
-
-// Loses them when the others have completed their calls so far. Else its last messages would be
-// lost with a rank, and these calls would fail.
-void lose_when_others_are_ready(const std::vector<HostProcess>& processes,
-                                const std::vector<int>& lost) {
-  for (int rank = 0; rank < kRanks; ++rank) {
-    if (is_one_of(lost, rank)) continue;
-    EXPECT_EQ(processes[static_cast<std::size_t>(rank)].line().hear(), "ready");
-  }
-  for (const int rank : lost) processes[static_cast<std::size_t>(rank)].line().say("be lost");
 }
 
 void expect_survival(const TestHosts& hosts, const std::vector<int>& lost, Loss loss,
@@ -232,6 +216,7 @@ void expect_exclusion(const TestHosts& hosts, int victim) {
     ASSERT_TRUE(succeeded(unisono_barrier(self.world)));
     unisono_comm_t survivors = nullptr;
     if (self.rank == victim) {
+      self.line.hear();
       sleep_until_told(self);
       // One may find all that it needs, and be over.
       int error = UNISONO_OK;
@@ -242,6 +227,7 @@ void expect_exclusion(const TestHosts& hosts, int victim) {
       unisono_finalize(self.world);
       return;
     }
+    self.line.say("ready");
     EXPECT_TRUE(failed(unisono_barrier(self.world), UNISONO_ERROR_RANK_LOST,
                        {"rank " + std::to_string(victim) + " is lost (" + place_of(victim)}));
     ASSERT_TRUE(succeeded(unisono_shrink(self.world, &survivors)));
@@ -250,6 +236,7 @@ void expect_exclusion(const TestHosts& hosts, int victim) {
     EXPECT_TRUE(succeeded(unisono_barrier(survivors)));
     leave(self);
   });
+  lose_when_others_are_ready(processes, {victim});
   for (int rank = 0; rank < kRanks; ++rank) {
     if (rank == victim) continue;
     EXPECT_EQ(processes[static_cast<std::size_t>(rank)].line().hear(), "shrunk");
@@ -274,7 +261,11 @@ TEST_F(HostsSurvive, WhoComesBackToAHostThatGoesOn) { expect_exclusion(hosts_, 0
 TEST_F(HostsSurvive, WhoIsCutOffDoesNotGoOn) {
   auto processes = start_job(hosts_, [](const HostRank& self) {
     ASSERT_TRUE(succeeded(unisono_barrier(self.world)));
-    if (self.rank != 2) return survive(self, {2});
+    if (self.rank != 2) {
+      self.line.say("ready");
+      return survive(self, {2});
+    }
+    self.line.hear();
     cut_link();
     EXPECT_TRUE(
         failed(unisono_barrier(self.world), UNISONO_ERROR_RANK_LOST, {"is lost (host 10.77.0."}));
@@ -283,6 +274,7 @@ TEST_F(HostsSurvive, WhoIsCutOffDoesNotGoOn) {
                        {"(" + place_of(0) + ")", "(" + place_of(1) + ")", "too many hosts"}));
     unisono_finalize(self.world);
   });
+  lose_when_others_are_ready(processes, {2});
   expect_all_clean(processes);
 }
 
