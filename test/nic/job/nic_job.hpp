@@ -181,6 +181,16 @@ class NicJob : public testing::Test {
     }
   }
 
+  // The ranks of this job call lose().
+  static void expect_all_clean_but(std::vector<HostProcess>& processes, int victim) {
+    for (int rank = 0; std::cmp_less(rank, processes.size()); ++rank) {
+      if (rank == victim) continue;
+      EXPECT_EQ(processes[static_cast<std::size_t>(rank)].line().hear(), "ready") << rank;
+    }
+    processes[static_cast<std::size_t>(victim)].line().say("be lost");
+    expect_all_clean(processes, victim);
+  }
+
   // Collectives of all kinds and sizes; small ones go by the NIC path, and nothing is left.
   void expect_everything_right() {
     start_daemons();
@@ -273,6 +283,15 @@ class NicJob : public testing::Test {
   static inline std::string folder_;
   std::vector<decltype(nic::ServiceStatus::counters)> before_;  // by host
 };
+
+// The victim ends, or hangs, when the others have completed their calls so far. Else its last
+// messages would be lost with it, and these calls would fail.
+inline void lose(const NicRank& self, int victim, int signal = SIGKILL) {
+  if (self.rank != victim) return self.line.say("ready");
+  self.line.hear();
+  raise(signal);
+  ADD_FAILURE() << "goes on";
+}
 
 inline void leave(const NicRank& self) { EXPECT_TRUE(succeeded(unisono_finalize(self.world))); }
 
