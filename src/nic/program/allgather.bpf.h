@@ -194,6 +194,7 @@ UNISONO_INLINE int spread_block(struct __sk_buff* frame, const struct unisono_pa
   if (!leaving_is_genuine(frame, packet, row)) return count(UNISONO_NIC_BAD_TAG, TCX_DROP);
   const struct unisono_nic_route* route = find_route(row, packet->origin);
   if (route->targets < 2) return TCX_NEXT;
+  frame->priority = UNISONO_NIC_PRIORITY;
   send_to_targets(frame, row, route);
   bpf_redirect(row->interface, 0);
   return count_several(UNISONO_NIC_BLOCK_PASSED, route->targets, TCX_REDIRECT);

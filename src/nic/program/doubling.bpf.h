@@ -227,6 +227,7 @@ UNISONO_INLINE int spread_joined(struct __sk_buff* frame, const struct unisono_p
     return TCX_NEXT;
   }
   if (!leaving_is_genuine(frame, packet, row)) return count(UNISONO_NIC_BAD_TAG, TCX_DROP);
+  frame->priority = UNISONO_NIC_PRIORITY;
   const int asks = packet->kind == UNISONO_NIC_ASK_BLOCKS;
   struct leaving leaving = {.frame = frame,
                             .row = row,

@@ -21,6 +21,11 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "packets are read as t
 #define TCX_DROP 2
 #define TCX_REDIRECT 7
 
+/* Packets of the own process and clones leave by a queueing discipline, with this priority.
+ * Disciplines that look at priorities send them ahead of ordinary traffic. It is
+ * TC_PRIO_INTERACTIVE, the highest that any user may give a socket, so nobody gains a right. */
+#define UNISONO_NIC_PRIORITY 6
+
 #define UNISONO_NIC_HEADS (sizeof(struct ethhdr) + sizeof(struct iphdr) + sizeof(struct udphdr))
 #define UNISONO_NIC_PAYLOAD (UNISONO_NIC_HEADS + sizeof(struct unisono_packet))
 

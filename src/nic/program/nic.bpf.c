@@ -392,6 +392,7 @@ UNISONO_INLINE int spread_received(struct __sk_buff* frame) {
     return TCX_NEXT;
   }
   if (!leaving_is_genuine(frame, packet, row)) return count(UNISONO_NIC_BAD_TAG, TCX_DROP);
+  frame->priority = UNISONO_NIC_PRIORITY;
   if (packet->kind == UNISONO_NIC_ASK_GIVE) {
     return spread_question(frame, row, packet->sequence, packet->length / 8);
   }
@@ -473,6 +474,7 @@ UNISONO_INLINE int leave_host(struct __sk_buff* frame) {
   }
   if (!comes_from(data, &row->own)) return TCX_NEXT; /* a guest of this host sent it */
   if (!unisono_tag_equal(packet->tag, row->secret)) return count(UNISONO_NIC_BAD_TAG, TCX_DROP);
+  frame->priority = UNISONO_NIC_PRIORITY;
   const uint64_t sequence = packet->sequence;
   const uint8_t kind = packet->kind;
   if (is_doubling(row)) return leave_by_doubling(frame, row, sequence, kind);

@@ -143,9 +143,12 @@ class NicJob : public testing::Test {
     }
   }
 
+  static HostProcess start_on(int host, const TestHosts::Body& body) {
+    return hosts_->start(host, body);
+  }
   // On the host; its end is awaited.
   static void run_command(int host, const std::string& command) {
-    HostProcess running = hosts_->start(
+    HostProcess running = start_on(
         host, [&command](const Line&) { ASSERT_EQ(std::system(command.c_str()), 0) << command; });
     ASSERT_EQ(running.wait(), 0);
   }

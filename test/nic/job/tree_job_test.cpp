@@ -8,42 +8,14 @@
 #include <string>
 #include <vector>
 
-#include "nic/job/nic_job.hpp"
+#include "nic/job/many_hosts.hpp"
 #include "nic/job/shared_counts.hpp"
 
 namespace unisono::harness::tree_job_test {
 namespace {
 
-constexpr int kMany = 16;
-
-class NicTreeJob : public NicJob {
+class NicTreeJob : public NicManyHosts<16> {
  protected:
-  static void SetUpTestSuite() { host_count_ = kMany; }
-  static void TearDownTestSuite() {
-    NicJob::TearDownTestSuite();
-    host_count_ = kHosts;
-  }
-
-  void use(int hosts, const Environment& environment) {
-    host_of_.clear();
-    for (int host = 0; host < hosts; ++host) host_of_.push_back(host);
-    environment_ = environment;
-    for (const char* limit : {"UNISONO_DETECT_TIMEOUT", "UNISONO_DETECT_TIMEOUT_HOSTS"}) {
-      environment_.emplace_back(limit, "300s");  // processes are stopped
-    }
-    environment_.emplace_back("UNISONO_NIC_SPLITS", "0");  // one tree, whose root is rank 0
-  }
-  // Hosts that have children and a parent.
-  std::set<int> inner_nodes() const {
-    std::set<int> inner;
-    for (const int host : host_of_) {
-      for (const nic::GroupLine& line : status(host).own_groups) {
-        if (line.rank != 0 && line.children > 0) inner.insert(host);
-      }
-    }
-    return inner;
-  }
-
   // Sums of all lengths that go by it, from all ranks, each other one on its own.
   static void check_sums(const NicRank& self) {
     for (const std::int64_t count : {1, 2, 174, 175, 176, 350, 700}) {
