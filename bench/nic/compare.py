@@ -218,7 +218,7 @@ def document(measured, arguments):
     }
 
 
-def parse_arguments():
+def parse_arguments(words=None):
     parser = argparse.ArgumentParser(
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -257,7 +257,7 @@ def parse_arguments():
         help="the binary; default: build/release/bin/unisono")
     add("--output", dest="directory", type=pathlib.Path, default=ROOT / "build/bench",
         help="directory for twins, wheels and nic.json; default: build/bench")
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(words)
     least = min(arguments.rounds, arguments.operations, arguments.per_host, *arguments.hosts)
     if least < 1:
         parser.error("--rounds, --operations, --per-host and --hosts must be at least 1")

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The statistics of compare.py for many times, and enough of their distribution to draw it."""
 
+import collections
 import math
 import statistics
 
 # Shares of the calls that take longer: even steps, and then ever closer to none.
 STEPS = 200
 TAIL_STEPS = 20  # a factor of ten
+BINS = 24  # of histograms; a factor of ten
 
 
 def at(ordered, share):
@@ -53,3 +55,12 @@ def quantiles(times_ns):
     tail = TAIL_STEPS * max(0, math.log10(len(ordered) * shares[-1]))
     shares += [shares[-1] * 10 ** (-step / TAIL_STEPS) for step in range(1, int(tail) + 1)]
     return [(share, at(ordered, 1 - share)) for share in shares]
+
+
+def histogram(times_ns):
+    """[(least microseconds, share of the calls in %)] of all bins from the first to the last call.
+    Each is as wide as a factor of 10 ** (1 / BINS)."""
+    bins = [math.floor(BINS * math.log10(max(1, time) / 1e3)) for time in times_ns]
+    counts = collections.Counter(bins)
+    return [(10 ** (number / BINS), 100 * counts[number] / len(bins))
+            for number in range(min(bins), max(bins) + 1)]

@@ -307,6 +307,44 @@ class NicPath(Benchmark):
         self.assertIn("--collectives: nothing is named 'scan'", done.stdout)
 
 
+    def test_histogram_has_all_calls(self):
+        sys.path.insert(0, str(OPTIONS.scripts))
+        from distribution import histogram
+
+        bins = histogram([1_000, 1_001, 9_999, 10_000])
+        self.assertEqual(len(bins), 25)
+        self.assertEqual((bins[0], bins[-2][1], bins[-1]), ((1, 50), 25, (10, 25)))
+        self.assertEqual(sum(share for _, share in bins), 100)
+
+    def test_distributions_stay_for_other_numbers_of_hosts(self):
+        self.script = "consistency"
+        output = self.folder / "consistency.json"
+        for hosts in ["2", "3"]:
+            printed = self.printed("--hosts", hosts, "--operations", "200", "--output", output,
+                                   "--machine", "a test's")
+        document = json.loads(output.read_text())
+        self.assertEqual(document["machine"], "a test's")
+        self.assertEqual(len(document["commands"]), 2)
+        rows = document["results"]
+        found = {(row["hosts"], row["hogs"], row["name"]) for row in rows}
+        wanted = {(hosts, hogs, name) for hosts in [2, 3] for hogs in [False, True]
+                  for name in ["nic", "udp"]}
+        self.assertEqual((found, len(rows)), (wanted, 8))
+        for row in rows:
+            self.assertEqual(row["calls"], 200)
+            self.assertAlmostEqual(sum(share for _, share in row["histogram"]), 100)
+        self.assertIn("| processes, UDP and multicast, busy loops | 3 | ", printed)
+
+    def test_ordinary_traffic_takes_turns_with_none(self):
+        self.script = "ordinary_traffic"
+        output = self.folder / "traffic.json"
+        self.printed("--hosts", "3", "--operations", "20", "--json", output)
+        found = {(row["traffic"], row["name"], row["calls"])
+                 for row in json.loads(output.read_text())}
+        self.assertEqual(found, {(traffic, name, 20) for traffic in [False, True]
+                                 for name in ["nic", "udp"]})
+
+
 # With a file in place of the kernel's setting.
 ONE_GROUP = """
 import os, pathlib, signal, sys
