@@ -18,6 +18,7 @@ constexpr const char* kCallerTime = "/cpu_us";
 constexpr const char* kWaitingTime = "/processor_us";
 constexpr int kAllHosts[] = {4, 8, 16};
 constexpr int kDistributionHosts[] = {4, 8};
+constexpr int kConsistencyHosts[] = {4};
 
 // Collects the rows of one paper. The first figure that a file lacks is the part's error.
 class Part {
@@ -60,6 +61,13 @@ class Part {
 // A row of bench/nic/compare.py with one rank on each host.
 nlohmann::json nic_row(std::string_view collective, int hosts, std::string_view name) {
   return {{"collective", collective}, {"hosts", hosts}, {"per_host", 1}, {"name", name}};
+}
+
+// A row of bench/nic/consistency.py; beside busy loops or undisturbed.
+nlohmann::json consistency_row(int hosts, std::string_view name, bool busy) {
+  nlohmann::json row = nic_row("allreduce", hosts, name);
+  row["hogs"] = busy;
+  return row;
 }
 
 nlohmann::json waiting_row(std::string_view collective, int bytes, int hosts,
@@ -133,6 +141,29 @@ void add_consistency(Part& part) {
   }
 }
 
+// Both ways in one run.
+void add_disturbed_consistency(Part& part) {
+  const std::string place = "/nic-reduce/consistency_900_nodes_float64_sum_us/";
+  for (const int hosts : kConsistencyHosts) {
+    for (const bool busy : {false, true}) {
+      const std::string where =
+          fmt::format("{} hosts, {}", hosts, busy ? "beside busy loops" : "beside nothing");
+      const auto figure = [&](std::string_view name, const char* figure_place) {
+        return part.at(kConsistency, consistency_row(hosts, name, busy), figure_place);
+      };
+      for (const auto& [figure_place, what] :
+           {std::pair(kTrimmedMean, "mean"), std::pair(kTrimmedDeviation, "deviation")}) {
+        const std::string in_paper = what == std::string_view("mean") ? "mean" : "stddev";
+        part.add(
+            {fmt::format("{}: {} by processes over that in the NIC path", where, what), "x",
+             part.published(place + "host/" + in_paper) / part.published(place + "nic/" + in_paper),
+             figure("udp", figure_place) / figure("nic", figure_place),
+             "the direction only: here the same cores do both"});
+      }
+    }
+  }
+}
+
 // Neither number is in a paper: both ways stand beside each other.
 void add_processor_time_in_a_row(Part& part) {
   for (const int hosts : kDistributionHosts) {
@@ -169,6 +200,7 @@ base::Result<MeasuredPart> measured_nic_reduce(Inputs& inputs) {
   Part part(inputs);
   add_improvements(part);
   add_consistency(part);
+  add_disturbed_consistency(part);
   add_processor_time_in_a_row(part);
   add_waiting_times(part, "allreduce", 8);
   return part.finish(

@@ -19,6 +19,7 @@ struct MeasurementFile {
 };
 inline constexpr MeasurementFile kNicPath{"2026-11-nic-path.json", "nic/compare.py"};
 inline constexpr MeasurementFile kDistribution{"2026-11-nic-distribution.json", "nic/compare.py"};
+inline constexpr MeasurementFile kConsistency{"2026-11-nic-consistency.json", "nic/consistency.py"};
 inline constexpr MeasurementFile kLastInLastOut{"2026-11-nic-last-in-last-out.json",
                                                 "nic/compare.py"};
 inline constexpr MeasurementFile kProcessorTime{"2026-11-nic-processor-time.json",
