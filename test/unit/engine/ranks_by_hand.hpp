@@ -46,7 +46,7 @@ class RanksByHand {
     const schedule::Shape& shape = set_[0].shape;
     bind_.element_bytes = static_cast<std::int64_t>(of_.size);
     bind_.geometry = {
-        .ranks = shape.ranks, .slot_indexes = 2, .lines = 1024, .data_bytes = 1 << 19};
+        .ranks = shape.ranks, .slot_indexes = 2, .lines = 1024, .data_bytes = 1 << 17};
     bind_.land_from = options.land_from;
     bind_.hosts = options.hosts;
     receive_buffers_.resize(at(bind_.geometry.total_bytes() + plan::kLineBytes));
