@@ -13,7 +13,7 @@ install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 # What `unisono bench --peers` runs, in the folders of the sources.
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/bench/peers ${PROJECT_SOURCE_DIR}/bench/hosts
         DESTINATION ${CMAKE_INSTALL_DATADIR}/unisono/bench
-        FILES_MATCHING PATTERN "*.py" PATTERN "mpi_twin.c" PATTERN "__pycache__" EXCLUDE)
+        FILES_MATCHING PATTERN "*.py" PATTERN "mpi_twin.c" PATTERN "mpi.h" PATTERN "__pycache__" EXCLUDE)
 install(FILES ${PROJECT_SOURCE_DIR}/test/frontend/host_mpi.py
         DESTINATION ${CMAKE_INSTALL_DATADIR}/unisono/test/frontend)
 install(PROGRAMS ${PROJECT_SOURCE_DIR}/scripts/mpi_environments.py

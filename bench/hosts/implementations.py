@@ -11,6 +11,10 @@ others for TCP between the hosts' only interface, eth0:
   Intel MPI   ofi, provider tcp; yields where ranks outnumber the cores
   Gloo        through torch.distributed, one thread
 
+A yardstick is no library: no ratio counts it.
+
+  tcp         plain TCP streams between two hosts of one rank each
+
 Open MPI 5.0 is there once more with each of the collective components xhc and acoll that it has,
 which it does not choose by itself.
 
@@ -316,7 +320,34 @@ class Gloo:
         return rank_commands(in_a_row(shape.hosts, shape.per_host), words, environment)
 
 
+class Tcp:
+    """The twin over bench/peers/streams/mpi.h."""
+
+    name = "tcp"
+    shapes = [(2, 1)]  # hosts, ranks of each; others have all
+    collectives = ["barrier", "broadcast", "allgather", "alltoall"]
+
+    def __init__(self, compiler, directory):
+        self.twin = build_twin([compiler, f"-I{TWINS / 'streams'}"], directory / "mpi_twin.tcp")
+
+    @classmethod
+    def find(cls, options):
+        (compiler,) = of_debian(["cc"], "gcc")
+        return cls(compiler, options.directory)
+
+    def commands(self, host_set, shape, work):
+        address, port = host_set.address(), host_set.new_port()
+
+        def environment(rank):
+            return {"STREAMS_RANK": str(rank), "STREAMS_ADDRESS": address,
+                    "STREAMS_PORT": str(port)}
+
+        words = [self.twin, *twin_words(work)]
+        return rank_commands(in_a_row(shape.hosts, shape.per_host), words, environment)
+
+
 IMPLEMENTATIONS = [
     *[Unisono, OpenMpi, OpenMpi5, OpenMpi5Xhc, OpenMpi5Acoll],
     *[Mpich, Mpich5, Intel, Gloo],
 ]
+YARDSTICKS = [Tcp]

@@ -12,7 +12,8 @@ on some machines that changes by times for seconds. The runs of Unisono and of a
 together are a pair. Pairs are thrown away if one of their four measurements is more than --state
 times another, and counted.
 
-It prints the medians, and for each cell the median of the pairs' ratios with the best other.
+It prints the medians, and for each cell the median of the pairs' ratios with the best other. With
+two hosts of one rank each, "of tcp" says how much of the speed of plain TCP streams Unisono has.
 Everything goes to a JSON file, from which heat_map.py draws the ratios, and picture.py the times.
 Hosts and hogs are removed at the end, even after errors.
 """
@@ -37,7 +38,7 @@ from host_set import (  # noqa: E402
     run_main,
     why_not,
 )
-from implementations import IMPLEMENTATIONS, Missing, host_mpi  # noqa: E402
+from implementations import IMPLEMENTATIONS, YARDSTICKS, Missing, host_mpi  # noqa: E402
 from quiet import wait_until_quiet  # noqa: E402
 
 import heat_map  # noqa: E402
@@ -52,6 +53,7 @@ COLLECTIVES = [
 # Those of the picture, by default.
 COMPARED = COLLECTIVES[:10]
 METHODS = ["loop", "single"]
+KNOWN = [*IMPLEMENTATIONS, *YARDSTICKS]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,7 +84,7 @@ def say(text):
 
 def find_all(arguments):
     found = []
-    for each in IMPLEMENTATIONS:
+    for each in KNOWN:
         if arguments.only and each.name not in arguments.only:
             continue
         try:
@@ -115,6 +117,15 @@ def run_once(place, implementation, shape, collectives, arguments):
         return None
 
 
+def able(implementation, shape, collectives):
+    """Those of the collectives that it has for this shape."""
+    shapes = getattr(implementation, "shapes", None)
+    if shapes is not None and (shape.hosts, shape.per_host) not in shapes:
+        return []
+    its = implementation.collectives
+    return [name for name in collectives if its is None or name in its]
+
+
 def measure(place, shape, found, arguments, first):
     """A list of pairs.Run, the implementations by turns; repetitions count from `first`."""
     runs = []
@@ -129,8 +140,7 @@ def measure(place, shape, found, arguments, first):
             order = order[1:] + order[:1]  # each is as often the first as any other
             before = state_ns(arguments)
             for each in order:
-                able = each.collectives
-                mine = [name for name in batch if able is None or name in able]
+                mine = able(each, shape, batch)
                 if not mine or (each.name, *mine) in given_up:
                     continue
                 progress(f"{shape}: repetition {repetition + 1}, {','.join(mine)}, {each.name}")
@@ -239,7 +249,7 @@ def shapes_of(text):
 
 
 def add_options(parser):
-    known = ",".join(each.name for each in IMPLEMENTATIONS)
+    known = ",".join(each.name for each in KNOWN)
     in_sources = (ROOT / "dev").exists()
     output = ROOT / "build/bench" if in_sources else pathlib.Path("unisono-bench")
     wheels = host_mpi.ENVIRONMENTS if in_sources else output / "venv-mpi"

@@ -33,5 +33,5 @@ def geometric_mean(values):
     return math.exp(sum(math.log(value) for value in values) / len(values))
 
 
-def number(value, width, unit=""):
-    return f"{'-' if value is None else f'{value:.2f}{unit}':>{width}}"
+def number(value, width, unit="", digits=2):
+    return f"{'-' if value is None else f'{value:.{digits}f}{unit}':>{width}}"

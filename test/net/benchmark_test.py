@@ -113,6 +113,21 @@ class Peers(Benchmark):
         for row in document["results"]:
             self.assertEqual((row["hosts"], row["ranks"]), (1, 2))
 
+    @unittest.skipUnless(shutil.which("cc"), "no C compiler")
+    def test_has_plain_streams_as_a_yardstick(self):
+        printed, document = self.measure(
+            *["peers.json", "--output", self.folder, "--shapes", "2x1,2", "--only", "unisono,tcp"],
+            *["--collectives", "barrier,broadcast,reduce,allgather,alltoall", "--sizes", "8,64K"],
+            *["--seconds", "0.002", "--repeat", "1", "--limit", "60", "--state", "1e6"],
+        )
+        for row in document["results"]:
+            has_streams = row["hosts"] == 2 and row["collective"] != "reduce"
+            self.assertEqual("tcp" in row["median_us"], has_streams, printed)
+            self.assertEqual("tcp" in row["ratios"], has_streams, printed)
+            self.assertIsNone(row["ratio"], "a yardstick is no library")
+        self.assertRegex(printed, r"\n# collective +size +unisono +tcp +ratio +of tcp\n")
+        self.assertRegex(printed, r"\n  allgather +65536 +[0-9.]+ +[0-9.]+ +- +[0-9]+%\n")
+
     def test_refuses_what_it_cannot_read(self):
         done = self.call("--shapes", "2xx")
         self.assertEqual(done.returncode, 2, done.stdout)
