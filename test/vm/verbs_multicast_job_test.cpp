@@ -86,9 +86,10 @@ std::int64_t lost_before(int host) {
 }
 
 // The root's multicasts to one rank get lost, and the root computes without calling the library. It
-// is reached by the device only, so nothing but solicited events can wake it: the requests of the
-// rank that lacks the packets. The root's own thread repeats them meanwhile.
-TEST_F(VerbsMulticastJob, ARequestWakesARootThatComputesAndDoesNotCall) {
+// is reached by its device only, where the rank that lacks the packets sends its requests as urgent
+// ones. The root's own thread repeats the packets meanwhile. It also looks at the device from time
+// to time, so this does not show what woke it: see ShortOnlySolicitedEventsWakeAnIdleRank.
+TEST_F(VerbsMulticastJob, ARootThatComputesRepairsWhatItsDeviceIsAskedFor) {
   constexpr std::int64_t kLost = 3;
   constexpr int kRanks = 4;
   const SharedCounts there(1);
