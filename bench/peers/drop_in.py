@@ -25,7 +25,7 @@ import subprocess
 import sys
 
 from compare import COLLECTIVES, HERE, METHODS, ROOT
-from peer_report import Unusable, geometric_mean, number, progress, read_report
+from peer_report import Unusable, geometric_mean, machine, number, progress, read_report
 
 sys.path.insert(0, str(ROOT / "test" / "frontend"))
 import host_mpi  # noqa: E402
@@ -73,9 +73,9 @@ def with_drop_in(mpi, command, drop_in):
     return [command[0], *preload, *command[1:]]
 
 
-def start(mpi, command):
+def start(mpi, command, more=None):
     return subprocess.run([str(word) for word in command], capture_output=True, text=True,
-                          env=mpi.environment(pathlib.Path(mpi.mpirun).parent, {}))
+                          env=mpi.environment(pathlib.Path(mpi.mpirun).parent, more or {}))
 
 
 def run_once(mpi, command):
@@ -136,6 +136,36 @@ def ratio_of(samples, paired):
         return statistics.median(ratios) if ratios else None
     mine = statistics.median(samples["with"])
     return statistics.median(samples["without"]) / mine if mine > 0 else None
+
+
+def cells_of(mpi, ranks, samples, paired, setting):
+    """The figures of --json, one for each collective and size."""
+    cells = []
+    for collective, size in dict.fromkeys(key[:2] for key in samples):
+        cell = {"mpi": mpi.name, "ranks": ranks, "setting": setting, "collective": collective,
+                "bytes": 0 if collective == "barrier" else size}
+        for method in METHODS:
+            of_cell = samples[(collective, size, method)]
+            for side, values in of_cell.items():
+                cell[f"{method}_{side}_us"] = round(statistics.median(values), 4)
+            ratio = ratio_of(of_cell, paired)
+            cell[f"{method}_ratio"] = None if ratio is None else round(ratio, 3)
+        cells.append(cell)
+    return cells
+
+
+def write_json(file, cells):
+    """Adds the cells to the file."""
+    command = "bench/peers/drop_in.py " + " ".join(sys.argv[1:])
+    whole = {"tool": "drop_in.py", "commands": [], "machine": machine(), "results": []}
+    if file.exists():
+        whole = json.loads(file.read_text(encoding="utf-8"))
+    if command not in whole["commands"]:
+        whole["commands"].append(command)
+    whole["results"] += cells
+    rows = ",\n".join("  " + json.dumps(cell) for cell in whole.pop("results"))
+    text = json.dumps(whole, indent=1)
+    file.write_text(f'{text[:-2]},\n "results": [\n{rows}\n ]\n}}\n', encoding="utf-8")
 
 
 def measure_communicators(mpi, program, ranks, arguments):
@@ -206,7 +236,7 @@ def parse_arguments():
     parser.add_argument("--apart", action="store_true",
                         help="compare processes with and without the drop-in")
     parser.add_argument("--json", type=pathlib.Path, metavar="FILE",
-                        help="append all times, one line of JSON for each cell and method")
+                        help="add the figures of each cell to this file")
     parser.add_argument("--communicators", type=int, metavar="N",
                         help="measure the making and freeing of N communicators")
     parser.add_argument("--repeat", type=int, default=3, help="repetitions; default: 3")
@@ -250,10 +280,9 @@ def main():
             samples = run(mpi, twin, ranks, arguments)
             print_table(mpi.name, ranks, samples, not arguments.apart)
             if arguments.json is not None:
-                cells = [{"mpi": mpi.name, "ranks": ranks, "collective": key[0], "size": key[1],
-                          "method": key[2], **values} for key, values in samples.items()]
-                with arguments.json.open("a", encoding="utf-8") as file:
-                    file.writelines(json.dumps(cell) + "\n" for cell in cells)
+                setting = os.environ.get("UNISONO_MPI", "on")
+                write_json(arguments.json,
+                           cells_of(mpi, ranks, samples, not arguments.apart, setting))
 
 
 if __name__ == "__main__":

@@ -16,16 +16,14 @@ Run it on an idle machine.
 
 import argparse
 import json
-import os
 import pathlib
-import platform
 import statistics
 import subprocess
 import sys
 
 import drop_in
 from compare import HERE, ROOT
-from peer_report import progress
+from peer_report import machine, progress
 
 host_mpi = drop_in.host_mpi
 
@@ -48,7 +46,8 @@ def run_once(mpi, program, arguments):
     """{(collective, bytes): {"c_api_ns", "more_ns", "floor_ns"}} of a process pair, and the MPI."""
     words = [*drop_in.without_drop_in(mpi, program, 2), arguments.turns, arguments.calls]
     command = drop_in.with_drop_in(mpi, words, arguments.build / "lib" / "libunisono_mpi.so")
-    done = drop_in.start(mpi, command)
+    # Unisono does all calls, so that none of the two sides is the MPI.
+    done = drop_in.start(mpi, command, {"UNISONO_MPI": "on"})
     if done.returncode != 0:
         fail(f"exit status {done.returncode} with {mpi.name}\n{done.stdout}{done.stderr}")
     report = json.loads(done.stdout[done.stdout.find("{"):])
@@ -88,14 +87,6 @@ def print_table(rows):
               f"{bounds:>16}{statistics.median(row['floor_ns']):>8.0f}", flush=True)
     print(f"# median of the collectives: "
           f"{statistics.median(statistics.median(row['more_ns']) for row in rows):.0f}")
-
-
-def machine():
-    lines = pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return {"processor": names[0] if names else platform.machine(), "cores": os.cpu_count(),
-            "usable_cores": len(os.sched_getaffinity(0)),
-            "kernel": f"{platform.system()} {platform.release()}"}
 
 
 def main():

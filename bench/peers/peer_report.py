@@ -3,6 +3,9 @@
 
 import json
 import math
+import os
+import pathlib
+import platform
 import sys
 
 
@@ -35,3 +38,11 @@ def geometric_mean(values):
 
 def number(value, width, unit="", digits=2):
     return f"{'-' if value is None else f'{value:.{digits}f}{unit}':>{width}}"
+
+
+def machine():
+    lines = pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return {"processor": names[0] if names else platform.machine(), "cores": os.cpu_count(),
+            "usable_cores": len(os.sched_getaffinity(0)),
+            "kernel": f"{platform.system()} {platform.release()}"}
