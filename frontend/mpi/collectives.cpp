@@ -159,13 +159,13 @@ struct Choice {
 template <class Kind, Collective kCollective, class... Arguments>
 Choice choose(Communicator& own, Arguments... arguments) {
   const bool has_ranges = own.host_ranges.have(kCollective);
-  if (!has_ranges && own.trials == nullptr) [[likely]]
-    return {};
+  const bool is_tried = own.trials != nullptr && own.trials->tries(kCollective);
+  if (!has_ranges && !is_tried) return {};
   Clock::time_point begin;
-  if (own.trials != nullptr) begin = Clock::now();
+  if (is_tried) begin = Clock::now();
   const std::int64_t bytes = Kind::block_bytes(own, arguments...);
   if (has_ranges && own.host_ranges.contain(kCollective, bytes)) return {.to_host = kFaster};
-  if (own.trials == nullptr) return {};
+  if (!is_tried) return {};
   const Trials::Turn turn = own.trials->begin(kCollective, bytes, own);
   const char* const reason = turn.is_open ? kTried : kFoundFaster;
   return {.to_host = turn.is_for_host ? reason : nullptr,

@@ -128,7 +128,7 @@ std::vector<int> ranks_in_world(const Communicator& comm, int* world_size) {
 struct Wish {
   std::uint32_t collectives = 0;   // that Unisono shall do
   std::uint32_t measures = 0;      // 1: it shall be compared with the host MPI
-  std::uint32_t tries = 0;         // 1: in calls of the program
+  Trying trying = Trying::none;    // in calls of the program
   std::uint32_t persistent = 0;    // 1: also in persistent calls
   std::uint32_t reproducible = 0;  // 1: the host MPI does none that Unisono does
   std::array<char, 64> library{};  // the host MPI's name
@@ -140,7 +140,7 @@ Wish own_wish(Handle comm) {
   if (selected_collectives() != 0 && library().loaded) own.collectives = selected_collectives();
   if (own.collectives == 0) return own;  // the others need no more than that
   own.measures = measurement_file().empty() ? 0 : 1;
-  own.tries = has_trials() ? 1 : 0;
+  own.trying = selected_trying();
   own.persistent = has_requests_of_world(comm) ? 1 : 0;
   own.reproducible = is_reproducible() ? 1 : 0;
   const std::string name = library_name();
@@ -164,7 +164,8 @@ void make_unisono(Communicator& comm) {
   std::vector<Wish> wishes(static_cast<std::size_t>(comm.size));
   if (allgather(&own, wishes.data(), sizeof own, &comm) != 0) return;
   std::uint32_t common = own.collectives;
-  std::uint32_t measures = own.measures, tries = own.tries, reproducible = 0;
+  std::uint32_t measures = own.measures, reproducible = 0;
+  Trying trying = own.trying;
   std::uint32_t persistent = own.persistent;
   bool has_one_library = true;
   std::vector<HomeNumbers> numbers;
@@ -173,7 +174,7 @@ void make_unisono(Communicator& comm) {
     // The first communicator of all ranks becomes their home.
     if (wish.numbers.home != 0) measures = 0;
     measures &= wish.measures;
-    tries &= wish.tries;
+    trying = std::min(trying, wish.trying);
     persistent &= wish.persistent;
     reproducible |= wish.reproducible;
     has_one_library = has_one_library && wish.library == own.library;
@@ -203,7 +204,11 @@ void make_unisono(Communicator& comm) {
   comm.is_measured = measures != 0 && comm.size == world_size;
   if (measures != 0 || !has_one_library || reproducible != 0) return;
   comm.host_ranges.read(comm.unisono.get(), own.library.data());
-  if (tries != 0) comm.trials = std::make_unique<Trials>(comm.size);
+  // Where the machine file has ranges, somebody has measured.
+  if (trying == Trying::safe && !comm.host_ranges.text().empty()) trying = Trying::none;
+  if (const std::uint32_t tried = tried_collectives(trying, comm.size); tried != 0) {
+    comm.trials = std::make_unique<Trials>(comm.size, tried);
+  }
 }
 
 // All that is looked at is the same at all ranks of the communicator.

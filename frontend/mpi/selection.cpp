@@ -30,13 +30,14 @@ std::string lower(std::string_view text) {
 
 struct Selection {
   std::uint32_t collectives = kAll;
-  bool tries = false;
+  Trying trying = Trying::none;
 };
 
 Selection parse(std::string_view text) {
   const std::string whole = lower(text);
   Selection selected;
-  if (whole.empty() || whole == "on" || whole == "auto") return selected;
+  if (whole.empty() || whole == "on") return selected;
+  if (whole == "auto") return {.trying = Trying::safe};
   if (whole == "off") return {.collectives = 0};
   for (std::size_t at = 0; at <= whole.size();) {
     const std::size_t end = std::min(whole.find(',', at), whole.size());
@@ -44,11 +45,11 @@ Selection parse(std::string_view text) {
     if (const auto found = find_collective(name)) {
       selected.collectives &= ~bit_of(*found);
     } else if (name == "trial") {
-      selected.tries = true;
+      selected.trying = Trying::all;
     } else {
       log_warning(
-          "UNISONO_MPI=\"%s\": there is no collective \"%s\"; give on, off, trial, or names such "
-          "as \"alltoall,scan\" of those that the host MPI shall do",
+          "UNISONO_MPI=\"%s\": there is no collective \"%s\"; give auto, on, off, trial, or names "
+          "such as \"alltoall,scan\" of those that the host MPI shall do",
           std::string(text).c_str(), name.c_str());
     }
     at = end + 1;
@@ -81,7 +82,20 @@ std::optional<Collective> find_collective(const std::string& small_name) {
 
 std::uint32_t selected_collectives() { return selection().collectives; }
 
-bool has_trials() { return selection().tries; }
+Trying selected_trying() { return selection().trying; }
+
+// Between two ranks each element of a reduction is one operation on two values, in either order. So
+// MPI's operators give the same bits there. More ranks may be combined in another order. A barrier
+// is no move either: programs expect of Unisono's that messages have arrived after it.
+std::uint32_t tried_collectives(Trying trying, int ranks) {
+  constexpr std::uint32_t kReductions = bit_of(Collective::Reduce) | bit_of(Collective::Allreduce) |
+                                        bit_of(Collective::Reduce_scatter) |
+                                        bit_of(Collective::Reduce_scatter_block) |
+                                        bit_of(Collective::Scan) | bit_of(Collective::Exscan);
+  if (trying == Trying::none) return 0;
+  if (trying == Trying::all) return kAll;
+  return kAll & ~bit_of(Collective::Barrier) & ~(ranks > 2 ? kReductions : 0);
+}
 
 bool is_reproducible() {
   const char* const text = std::getenv("UNISONO_REPRODUCIBLE");

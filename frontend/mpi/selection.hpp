@@ -31,8 +31,17 @@ constexpr std::uint32_t bit_of(Collective collective) {
 }
 // UNISONO_MPI=off: none. A list of names, such as "alltoall,scan": all others.
 std::uint32_t selected_collectives();
-// Whether "trial" is in that list: calls that the host MPI does faster shall be found (trials.hpp).
-bool has_trials();
+
+// The calls that a communicator tries with the host MPI, which may do them faster (trials.hpp).
+enum class Trying : std::uint32_t {
+  none,  // by default
+  safe,  // UNISONO_MPI=auto: those whose results have the same bits from either side
+  all,   // UNISONO_MPI=trial
+};
+Trying selected_trying();
+// The collectives that a communicator of so many ranks tries.
+std::uint32_t tried_collectives(Trying trying, int ranks);
+
 // UNISONO_REPRODUCIBLE: Unisono's sums have the same bits each time, and the host MPI's need not.
 bool is_reproducible();
 

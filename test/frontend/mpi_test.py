@@ -395,8 +395,24 @@ class TrialCalls(Running):
         self.assertIn("bcast", " ".join(first))
         self.assertNotIn("allreduce", " ".join(first))
 
+    def test_auto_tries_calls_whose_bits_cannot_change(self):
+        moves = {"bcast", "allgather", "gather", "scatter"}
+        for ranks in OPTIONS.ranks:
+            with self.subTest(ranks=ranks):
+                first, *others = self.decisions(ranks, {"UNISONO_MPI": "auto"})
+                names = {re.search(r"does (\w+) of", what)[1] for what in first}
+                of_two = {"reduce", "allreduce", "scan", "alltoallv"}
+                self.assertEqual(names, moves | of_two if ranks == 2 else moves)
+                self.assertTrue(all(other == first for other in others))
+
+    def test_with_auto_the_mpi_does_calls_that_it_does_faster(self):
+        of_rank = self.decisions(2, {"UNISONO_MPI": "auto"}, "slow_by_turns")
+        self.assertEqual(of_rank, 2 * [["the host MPI does allgather of about 4 bytes"]])
+
     def test_without_the_word_or_with_reproducible_sums_nothing_is_tried(self):
-        for more in ({}, {"UNISONO_MPI": "trial", "UNISONO_REPRODUCIBLE": "1"}):
+        for more in ({}, {"UNISONO_MPI": "on"},
+                     {"UNISONO_MPI": "auto", "UNISONO_REPRODUCIBLE": "1"},
+                     {"UNISONO_MPI": "trial", "UNISONO_REPRODUCIBLE": "1"}):
             with self.subTest(more=more):
                 self.assertEqual(self.decisions(2, more), [[], []])
 

@@ -15,7 +15,7 @@ namespace {
 // After the first round: the host is given up if it takes so many times as long as Unisono.
 constexpr double kFarBehind = 2;
 // In the end it has to be this much faster: noise should move no call.
-constexpr double kClearlyFaster = 0.9;
+constexpr double kClearlyFaster = 0.95;
 // The time of a failed call: longer than any other, and finite.
 constexpr double kFailedNs = 1e18;
 
@@ -24,7 +24,8 @@ bool is_turn_of_host(int call) { return std::popcount(static_cast<unsigned>(call
 
 }  // namespace
 
-Trials::Trials(int ranks) : exchanged_(static_cast<std::size_t>(ranks)) {}
+Trials::Trials(int ranks, std::uint32_t collectives)
+    : exchanged_(static_cast<std::size_t>(ranks)), collectives_(collectives) {}
 
 // The first calls of a side may make connections, so of few calls the fastest counts.
 Trials::Typical Trials::typical(const Cell& cell) {

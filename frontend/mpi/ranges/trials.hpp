@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Trials: for a machine file that says nothing of the host MPI. With UNISONO_MPI=trial, some of a
-// communicator's own blocking calls go to the host MPI, and their times decide which side does the
-// later ones. A cell holds the calls of one collective whose bytes have the same number of binary
-// digits. After kBefore calls of a cell Unisono and the host take turns: first two calls each, then
-// kTurns each if the host is not far behind. Before the next call the ranks exchange their times.
-// So two things alone decide, the same at all ranks: how many calls of the cell have begun, and
-// the exchanged times. A call that fails, at whichever ranks, is a call as any other. One thread at
-// a time, as collectives of a communicator.
+// Trials: for a machine file that says nothing of the host MPI. Some of a communicator's own
+// blocking calls go to the host MPI, and their times decide which side does the later ones. With
+// UNISONO_MPI=auto those collectives are tried whose results have the same bits from either side,
+// with UNISONO_MPI=trial all. A cell holds the calls of one collective whose bytes have the same
+// number of binary digits. After kBefore calls of a cell Unisono and the host take turns: first two
+// calls each, then kTurns each if the host is not far behind. Before the next call the ranks
+// exchange their times. So two things alone decide, the same at all ranks: how many calls of the
+// cell have begun, and the exchanged times. A call that fails, at whichever ranks, is a call as any
+// other. One thread at a time, as collectives of a communicator.
 #pragma once
 
 #include <array>
@@ -28,7 +29,10 @@ class Trials {
   static constexpr int kFirstTurns = 2, kTurns = 10;
   static constexpr double kNotDone = -1;  // instead of a time: the other side did the call
 
-  explicit Trials(int ranks);
+  // `collectives`: bits of those that are tried.
+  Trials(int ranks, std::uint32_t collectives);
+
+  bool tries(Collective collective) const { return (collectives_ & bit_of(collective)) != 0; }
 
   // Says which side does a call.
   struct Turn {
@@ -69,6 +73,7 @@ class Trials {
   static constexpr std::size_t kDigits = 64;
   std::array<std::array<Cell, kDigits>, kCollectives> cells_;
   std::vector<Typical> exchanged_;
+  std::uint32_t collectives_;
   std::array<LastCall, kCollectives> last_calls_;
 };
 

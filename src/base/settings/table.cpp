@@ -98,7 +98,7 @@ constexpr std::array<SettingRow, kSettingCount> kTable{{
     {Setting::profile, "UNISONO_PROFILE", SettingType::text, "", 0, 0, false, "", kUser,
      "Each rank counts and times its collectives, and writes them at its end to this file, with .RANK behind its name. unisono profile merges and shows the files."},
     {Setting::mpi, "UNISONO_MPI", SettingType::text, "on", 0, 0, false, "", kUser,
-     "Collectives of an MPI program that Unisono does. on: all. off: none. Names, as in alltoall,scan: all others; the host MPI does these. trial, also among names: some calls are tried with the host MPI, which then does those that it does faster. The drop-in for MPI programs reads it."},
+     "Collectives of an MPI program that Unisono does. on: all. off: none. Names, as in alltoall,scan: all others; the host MPI does these. auto: some calls are tried with the host MPI, which then does those that it does faster; results keep their bits. trial, also among names: the same with all collectives. The drop-in for MPI programs reads it."},
     {Setting::mpi_tune, "UNISONO_MPI_TUNE", SettingType::text, "", 0, 0, false, "", kLauncher,
      "File for the times of an MPI program's collectives, measured before its first one. `unisono mpirun --tune` sets it; the drop-in for MPI programs reads it."},
     {Setting::rank, "UNISONO_RANK", SettingType::integer, "", 0, kMostRanks - 1, false, "", kLauncher,
