@@ -61,4 +61,9 @@ Outcome HelpingEngine::step(Operation& operation) {
   return operation.host.step<true>(parts_.machine);
 }
 
+SleepTarget HelpingEngine::prepare_sleep(Operation& operation, std::int64_t limit_ns) {
+  operation.host.begin_later_segments<true>(parts_.machine);
+  return Engine::prepare_sleep(operation, limit_ns);
+}
+
 }  // namespace unisono::engine

@@ -90,6 +90,10 @@ class InlineEngine final : public HostEngine {
     }
   }
   void cancel(Operation& operation) override { operation.host.give_up(parts_.machine); }
+  SleepTarget prepare_sleep(Operation& operation, std::int64_t limit_ns) override {
+    operation.host.begin_later_segments<false>(parts_.machine);
+    return Engine::prepare_sleep(operation, limit_ns);
+  }
   // The step of an operation that has just been started.
   [[gnu::always_inline]] Outcome first_step(Operation& operation) {
     try {
@@ -113,6 +117,7 @@ class HelpingEngine final : public HostEngine {
  public:
   using HostEngine::HostEngine;
   Outcome step(Operation& operation) override;
+  SleepTarget prepare_sleep(Operation& operation, std::int64_t limit_ns) override;
 };
 
 }  // namespace unisono::engine

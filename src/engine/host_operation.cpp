@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "engine/host_operation.hpp"
 
+#include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace unisono::engine {
 namespace {
@@ -72,6 +74,15 @@ std::int64_t steps_done(const Program& program, const Position& at) {
   return done;
 }
 
+// The frame in which any rank executes a published program.
+Frame shared_frame(const Frame& own, const Program& program) {
+  Frame frame = own;
+  std::byte* receive_buffers = own.bases[static_cast<int>(Space::receive_buffers)];
+  frame.bases[static_cast<int>(Space::input)] = receive_buffers + program.staged_input;
+  frame.bases[static_cast<int>(Space::output)] = receive_buffers + program.staged_output;
+  return frame;
+}
+
 }  // namespace
 
 void wake_for_credit(const Machine& machine) {
@@ -136,6 +147,39 @@ void HostOperation::begin_segment() {
   output_ += plan_->output_stride;
   senders_know_ = program().remote_senders.empty();
   entered_ = false;
+  if (later_count_ == 0) return;
+  entered_ = true;
+  enter(&later_.front());
+  std::shift_left(later_.begin(), later_.end(), 1);
+  --later_count_;
+}
+
+// Segments share no bytes of the caller's buffers. Their messages are in other receive buffers, but
+// staging is one for all. A step that fails stays where it is, and fails again in its turn. An
+// operator of the user's must not be called twice, so its segments go one by one.
+template <bool helps>
+void HostOperation::begin_later_segments(const Machine& machine) {
+  if (!entered_ || segment_ + 1 == plan_->segments) return;
+  const bool has_other_memory = plan_->staging_bytes != 0 || machine.router.leads_elsewhere();
+  if (has_other_memory || plan_->user.function != nullptr) return;
+  HostOperation copy = *this;  // goes from segment to segment
+  copy.later_count_ = 0;
+  for (std::size_t i = 0; i < later_.size() && ++copy.segment_ < plan_->segments; ++i) {
+    copy.begin_segment();
+    if (std::cmp_less(i, later_count_)) {
+      copy.enter(&later_[i]);
+    } else if (size_queue_->may_enter(copy.sequence_, plan_->ahead, {})) {
+      copy.enter();
+      ++later_count_;
+    } else {
+      break;
+    }
+    copy.entered_ = true;
+    copy.advance<helps>(machine);
+    const bool staged = copy.frame_.bases[static_cast<int>(Space::input)] != copy.input_;
+    later_[i] = {copy.at_, copy.published_, staged};
+  }
+  helped_steps_ = copy.helped_steps_;
 }
 
 const Step* HostOperation::awaited_step() const {
@@ -229,14 +273,6 @@ void HostOperation::stage_input() {
   frame_.bases[static_cast<int>(Space::input)] = staged;
 }
 
-Frame HostOperation::shared_frame(const Program& program) const {
-  Frame frame = frame_;
-  std::byte* receive_buffers = frame_.bases[static_cast<int>(Space::receive_buffers)];
-  frame.bases[static_cast<int>(Space::input)] = receive_buffers + program.staged_input;
-  frame.bases[static_cast<int>(Space::output)] = receive_buffers + program.staged_output;
-  return frame;
-}
-
 // Follows the chain of waiting ranks to the first program that can go on, and executes it. Returns
 // true if a step was done, so that the caller tries its own program again.
 bool HostOperation::help(const Machine& machine, Outcome& outcome) {
@@ -292,7 +328,7 @@ void HostOperation::feed(const Machine& machine, int rank, int depth) {
 std::int64_t HostOperation::run_claimed(const Machine& machine, int rank, Outcome& outcome) {
   Task& task = size_queue_->task(sequence_, rank);
   const Program& theirs = programs()[static_cast<std::size_t>(rank)];
-  const Frame frame = shared_frame(theirs);
+  const Frame frame = shared_frame(frame_, theirs);
   std::int64_t steps = 0;
   bool over = false;
   do {
@@ -323,5 +359,7 @@ void HostOperation::deliver() {
 
 template Outcome HostOperation::step<false>(const Machine& machine);
 template Outcome HostOperation::step<true>(const Machine& machine);
+template void HostOperation::begin_later_segments<false>(const Machine& machine);
+template void HostOperation::begin_later_segments<true>(const Machine& machine);
 
 }  // namespace unisono::engine

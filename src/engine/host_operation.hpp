@@ -7,6 +7,7 @@
 // not scheduled delays no other. One thread at a time.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -49,6 +50,11 @@ class HostOperation {
     return step<false>(machine);
   }
 
+  // Before this rank sleeps: does the steps of later segments that need no late message, as far as
+  // there are receive buffers. The others then find those messages, and wake this rank less often.
+  template <bool helps>
+  void begin_later_segments(const Machine& machine);
+
   // It has failed, and may be gone before what it expects has come.
   void give_up(const Machine& machine) const;
 
@@ -68,10 +74,20 @@ class HostOperation {
   };
   Lengths lengths() const;
   std::int64_t helped_steps() const { return helped_steps_; }
+  // The segments behind the current one that have begun.
+  int later_segments() const { return later_count_; }
 
  private:
+  // A segment that has begun before it is the current one.
+  struct Later {
+    Position at;
+    bool published = false, staged = false;
+  };
+  static constexpr int kMostLater = 7;
+
   const plan::Step* awaited_step() const;
-  void enter();
+  // begun: where the current segment goes on, if it has begun before; null: it begins.
+  void enter(const Later* begun = nullptr);
   bool end_segment(const Machine& machine);
   void begin_segment();
   template <bool helps>
@@ -89,8 +105,6 @@ class HostOperation {
   const std::vector<plan::Program>& programs() const { return plan_->parts[part_].programs; }
   const plan::Program& program() const { return *program_; }
   void take_program() { program_ = &programs()[static_cast<std::size_t>(size_queue_->rank())]; }
-  // The frame in which any rank executes the published program of `rank`.
-  Frame shared_frame(const plan::Program& program) const;
 
   const plan::Plan* plan_ = nullptr;
   const plan::Program* program_ = nullptr;  // this rank's, of the part
@@ -108,7 +122,9 @@ class HostOperation {
   bool senders_know_ = true;  // of other hosts, that they may write to this rank
   bool published_ = false;
   bool moved_ = false;  // since feed() was called
+  int later_count_ = 0;
   Frame frame_;
+  std::array<Later, kMostLater> later_;
 };
 
 // The functions in place are those of every call: a call of a few bytes takes little longer than
@@ -148,6 +164,7 @@ void tell_progress(const Machine& machine, SizeQueue& size_queue,
   sequence_ = size_queue.take(plan.segments);
   segment_ = 0;
   part_ = 0;
+  later_count_ = 0;
   take_program();
   helped_steps_ = 0;
   senders_know_ = program().remote_senders.empty();
@@ -156,10 +173,12 @@ void tell_progress(const Machine& machine, SizeQueue& size_queue,
     enter();
 }
 
-[[gnu::always_inline]] inline void HostOperation::enter() {
-  published_ = false;
-  at_ = {};
-  write_record(size_queue_->record(sequence_, size_queue_->rank()), *plan_, sequence_, index_);
+[[gnu::always_inline]] inline void HostOperation::enter(const Later* begun) {
+  published_ = begun != nullptr && begun->published;
+  at_ = begun != nullptr ? begun->at : Position{};
+  if (begun == nullptr) {
+    write_record(size_queue_->record(sequence_, size_queue_->rank()), *plan_, sequence_, index_);
+  }
   const plan::Program& own = program();
   std::byte* receive_buffers = size_queue_->buffers_of(sequence_);
   frame_.bases[static_cast<int>(plan::Space::input)] = input_;
@@ -175,8 +194,12 @@ void tell_progress(const Machine& machine, SizeQueue& size_queue,
   frame_.kernel_context = &plan_->user;
   frame_.sum = plan_->sum;
   moved_ = false;
-  if (own.gathers_input) [[unlikely]]
+  if (begun != nullptr) {
+    if (begun->staged)
+      frame_.bases[static_cast<int>(plan::Space::input)] = receive_buffers + own.staged_input;
+  } else if (own.gathers_input) [[unlikely]] {
     stage_input();
+  }
 }
 
 // The rest of this rank's program.
