@@ -165,6 +165,7 @@ Result<bootstrap::JobInfo> join_and_warn(bootstrap::JobDescription job,
 struct BeforeJoin {
   bootstrap::JobDescription job;
   std::optional<nic::Capabilities> nic;
+  std::unique_ptr<Rank> rank;
 };
 
 Result<BeforeJoin> prepare_join() {
@@ -179,6 +180,7 @@ Result<BeforeJoin> prepare_join() {
   if (bootstrap::may_span_hosts(prepared.job)) {
     prepared.nic = find_nic(*settings, prepared.job.rank);
   }
+  prepared.rank = std::make_unique<Rank>();
   return prepared;
 }
 
@@ -196,7 +198,7 @@ Result<unisono_comm_t> init_process() {
   const std::optional<nic::Capabilities>& nic = prepared.nic;
   UNISONO_ASSIGN(bootstrap::JobInfo info, join_and_warn(std::move(prepared.job), *settings));
   UNISONO_ASSIGN(auto memory, map_memory(info, *settings));
-  return enter(std::move(info), std::move(memory), *settings, nic);
+  return enter(std::move(info), std::move(memory), *settings, nic, std::move(prepared.rank));
 }
 
 Result<unisono_threads_t> make_threads(int ranks) {

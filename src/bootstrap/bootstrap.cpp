@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "bootstrap/bootstrap.hpp"
 
+#include <exception>
 #include <memory>
 #include <utility>
 
@@ -48,6 +49,17 @@ base::Settings settings_for_rendezvous(const base::Environment& environment) {
   return settings;
 }
 
+// An exception becomes the rank's failure, which it tells the others.
+void log_rendezvous(JobDescription& job) {
+  try {
+    base::log(base::LogLevel::info, "bootstrap", "rank {} of {} by launcher {}, rendezvous {}",
+              job.rank, job.ranks, launcher_name(job.launcher),
+              job.address.name.empty() ? "not needed" : "at " + address_text(job.address));
+  } catch (const std::exception& thrown) {
+    job.failure = base::error_of(thrown);
+  }
+}
+
 }  // namespace
 
 base::Result<JobDescription> describe_own_job(const base::Settings& settings) {
@@ -63,9 +75,7 @@ base::Result<JobInfo> join_job(JobDescription job, const base::Settings& setting
   if (job.store.kind != StoreKind::none) {
     UNISONO_ASSIGN(listener, choose_address(job, settings));
   }
-  base::log(base::LogLevel::info, "bootstrap", "rank {} of {} by launcher {}, rendezvous {}",
-            job.rank, job.ranks, launcher_name(job.launcher),
-            job.address.name.empty() ? "not needed" : "at " + address_text(job.address));
+  log_rendezvous(job);
   base::Result<JobInfo> info = join(job, settings, std::move(listener));
   wipe(job.key);
   return info;

@@ -41,7 +41,6 @@ class Joining {
  public:
   Joining(const JobDescription& job, const base::Settings& settings, base::Descriptor listener)
       : job_(job),
-        address_(job.address),
         settings_(settings),
         listener_(std::move(listener)),
         timeout_ns_(settings.time_ns(Setting::start_timeout)),
@@ -53,6 +52,7 @@ class Joining {
  private:
   Result<std::unique_ptr<JobDatagrams>> open_datagrams() const;
   JoinRequest join_request() const;
+  Status resolve_address();
   Result<Joined> meet_others();
   void prepare_datagrams();
   Result<Joined> run_rendezvous();
@@ -128,14 +128,24 @@ Error Joining::with_datagrams_error(Error error) const {
   return error;
 }
 
+Status Joining::resolve_address() {
+  address_ = job_.address;
+  const Status resolved = resolve(address_, timeout_ns_);
+  if (resolved.ok()) return resolved;
+  return Error{resolved.error().code,
+               fmt::format("rank {} of {}: {}", job_.rank, job_.ranks, resolved.error().message)};
+}
+
 // An exception is told as any error of this rank. Those after the rank's Hello do not come here.
 Result<Joined> Joining::meet_others() {
   try {
+    UNISONO_TRY(resolve_address());
     prepare_datagrams();
     return run_rendezvous();
   } catch (const std::exception& thrown) {
     const Error error = base::error_of(thrown);
-    tell_others(join_request(), error);
+    if (resolve_address().ok())
+      tell_others(join_request(), error);  // it may have been thrown there
     return error;
   }
 }
@@ -153,10 +163,6 @@ void Joining::prepare_datagrams() {
 }
 
 Result<JobInfo> Joining::with_others() {
-  if (const Status resolved = resolve(address_, timeout_ns_); !resolved.ok()) {
-    return Error{resolved.error().code,
-                 fmt::format("rank {} of {}: {}", job_.rank, job_.ranks, resolved.error().message)};
-  }
   Result<Joined> joined = meet_others();
   if (!joined.ok()) return with_datagrams_error(joined.error());
   return job_info_of(std::move(*joined));
