@@ -46,9 +46,11 @@ struct alignas(64) RankHeader {
   std::atomic<std::uint64_t> hears_multicast;
   // It has all that it needs; of a host's first rank, at the job's first: so have all of its host.
   std::atomic<std::uint64_t> started, host_started;
-  // The rank tells other hosts why it could not start (start/start_up.hpp), or why the rank
-  // `reports_loss` - 1 is lost (loss/losses.hpp). Both are written by puts.
+  // The rank tells other hosts why it could not start (start/start_up.hpp), or why another rank is
+  // lost, which `told_loss` names as JobHeader::first_lost does (loss/losses.hpp). Both are written
+  // by one put. `reports_loss`: the same, where both are complete for the ranks of this host.
   FailureNotice::Text report;
+  std::atomic<std::uint64_t> told_loss;
   std::atomic<std::uint64_t> reports_loss;
   // For a host's first rank: the host's abilities, valid by the `Vote`. Written by puts.
   nic::Capabilities nic_capabilities;

@@ -2,6 +2,7 @@
 #include "job/loss/losses.hpp"
 
 #include <algorithm>
+#include <cstddef>
 
 #include "job/loss/update_tree.hpp"
 
@@ -17,13 +18,17 @@ constexpr unsigned kStateBit = 32;
 std::uint64_t loss_word(int rank, RankState how) {
   return static_cast<std::uint64_t>(how) << kStateBit | static_cast<std::uint32_t>(rank + 1);
 }
+Losses::Loss loss_of(std::uint64_t word) {
+  return {static_cast<int>(static_cast<std::uint32_t>(word)) - 1,
+          static_cast<RankState>(word >> kStateBit)};
+}
 
 }  // namespace
 
 bool Losses::mark_gone(int rank, RankState how, const std::string& why) {
   // Before there are tables, no rank can have left.
   if (ranks_.has_tables()) {
-    note_reason(rank, why);  // first: it is there for all who see the state
+    note_reason(rank, how, why);  // first: it is there for all who see the state
     if (!ranks_.mark_gone(rank, how)) {
       if (ranks_.is_lost(rank)) record_first(rank, ranks_.state(rank));
       return false;
@@ -45,19 +50,20 @@ void Losses::record_first(int rank, RankState how) {
 
 // A rank reports one loss. Mostly it is the one that causes the others. If threads find losses
 // at the same moment, one of them writes.
-void Losses::note_reason(int rank, const std::string& why) {
+void Losses::note_reason(int rank, RankState how, const std::string& why) {
   RankHeader& own = ranks_.entry(ranks_.own());
   if (why.empty() || ranks_.is_lost(rank)) return;
   std::uint64_t none = 0;
   if (!own.reports_loss.compare_exchange_strong(none, kWritesReport)) return;
   own.report = notice_text({.error = {base::Code::rank_lost, why}, .rank = rank});
-  own.reports_loss.store(static_cast<std::uint64_t>(rank) + 1, std::memory_order_release);
+  own.told_loss.store(loss_word(rank, how), std::memory_order_relaxed);
+  own.reports_loss.store(loss_word(rank, how), std::memory_order_release);
 }
 
 int Losses::reporter_of(int rank) const {
   for (int r = 0; r < ranks_.count(); ++r) {
     const std::uint64_t lost = ranks_.entry(r).reports_loss.load(std::memory_order_acquire);
-    if (lost == static_cast<std::uint64_t>(rank) + 1) return r;
+    if (lost != 0 && lost != kWritesReport && loss_of(lost).rank == rank) return r;
   }
   return -1;
 }
@@ -72,8 +78,7 @@ std::string Losses::reason(int rank) const {
 std::optional<Losses::Loss> Losses::first() const {
   const std::uint64_t word = header_.first_lost.load(std::memory_order_acquire);
   if (word == 0) return std::nullopt;
-  return Loss{static_cast<int>(static_cast<std::uint32_t>(word)) - 1,
-              static_cast<RankState>(word >> kStateBit)};
+  return loss_of(word);
 }
 
 void Losses::tell_first() const {
@@ -86,10 +91,22 @@ void Losses::tell_first() const {
   }
 }
 
+// The reports of other hosts become the state of this one, behind their reasons.
+void Losses::take_reports() {
+  for (const int reporter : ranks_.hosts().elsewhere()) {
+    RankHeader& entry = ranks_.entry(reporter);
+    const std::uint64_t told = entry.told_loss.load(std::memory_order_acquire);
+    if (told == 0) continue;
+    entry.reports_loss.store(told, std::memory_order_release);
+    ranks_.mark_gone(loss_of(told).rank, loss_of(told).how);
+  }
+}
+
 void Losses::take_updates() {
   if (!ranks_.has_tables()) return;  // the rank has left already; checked later
   if (header_.updates.load(std::memory_order_relaxed) == 0 || header_.updates.exchange(0) == 0)
     return;
+  take_reports();
   for (int r = 0; r < ranks_.count(); ++r) {
     if (const auto departure = ranks_.departure(r)) network_->forget(r, *departure);
     if (!ranks_.is_lost(r)) continue;
@@ -110,8 +127,7 @@ void Losses::pass_on_once(int rank) {
   if (!ranks_.entry(rank).passed_on.compare_exchange_strong(not_yet, 1)) return;
   // A silent rank that answers again learns that the others count it as lost.
   if (ranks_.state(rank) == RankState::silent && !ranks_.hosts().is_here(rank)) {
-    if (const int reporter = reporter_of(rank); reporter >= 0) put_reason(rank, reporter);
-    put_state(rank, rank, RankState::silent);
+    put_loss(rank, rank);
   }
   const std::vector<int> now = neighbours();
   for (const int next : now) pass_on_to(next, rank);
@@ -136,11 +152,9 @@ void Losses::catch_up_neighbours(int rank, const std::vector<int>& neighbours) {
 }
 
 void Losses::pass_on_to(int host, int rank) {
-  const int reporter = reporter_of(rank);
   for (int r = 0; r < ranks_.count(); ++r) {
     if (ranks_.hosts().of(r) != host || ranks_.state(r) != RankState::present) continue;
-    if (reporter >= 0) put_reason(r, reporter);
-    put_state(r, rank, ranks_.state(rank));
+    put_loss(r, rank);
     network_->confirm(r);
   }
 }
@@ -157,14 +171,20 @@ void Losses::tell_leave() {
   }
 }
 
-void Losses::put_reason(int target, int reporter) {
+// The reason and the state are one message, which the flag follows. In two, the state could
+// overtake its reason, and ranks would report the loss without it.
+void Losses::put_loss(int target, int rank) {
+  const int reporter = ranks_.is_lost(rank) ? reporter_of(rank) : -1;
+  if (reporter < 0) return put_state(target, rank, ranks_.state(rank));
+  static_assert(offsetof(RankHeader, told_loss) ==
+                offsetof(RankHeader, report) + sizeof(FailureNotice::Text));
   RankHeader& entry = ranks_.entry(reporter);
   network_->put({.target = target,
                  .source = reinterpret_cast<const std::byte*>(&entry.report),
                  .place = reinterpret_cast<std::byte*>(&entry.report),
-                 .bytes = sizeof entry.report,
-                 .flag = reinterpret_cast<std::uint64_t*>(&entry.reports_loss),
-                 .flag_value = entry.reports_loss.load(std::memory_order_relaxed)});
+                 .bytes = sizeof entry.report + sizeof entry.told_loss,
+                 .flag = reinterpret_cast<std::uint64_t*>(&header_.updates),
+                 .flag_value = 1});
 }
 
 // In one packet: a rank that receives the state may leave at once, and acknowledge nothing more.

@@ -2,7 +2,7 @@
 // Losses: the ranks that are lost, and how all hosts learn of them. A rank that finds a loss marks
 // it in its host's memory and passes it on along the tree of hosts (update_tree.hpp, decision 13).
 // Hosts that receive it do the same, once each. The first reason that a rank finds for a loss goes
-// along. Any thread.
+// along, in the same message. Any thread.
 #pragma once
 
 #include <optional>
@@ -52,12 +52,14 @@ class Losses {
  private:
   std::vector<int> neighbours() const;
   int reporter_of(int rank) const;
-  void note_reason(int rank, const std::string& why);
+  void note_reason(int rank, RankState how, const std::string& why);
   void record_first(int rank, RankState how);
   void pass_on_once(int rank);
   void catch_up_neighbours(int rank, const std::vector<int>& neighbours);
   void pass_on_to(int host, int rank);
-  void put_reason(int target, int reporter);
+  void take_reports();
+  // With its reason, if that is known.
+  void put_loss(int target, int rank);
   void put_state(int target, int rank, RankState state);
 
   const Ranks& ranks_;

@@ -62,7 +62,8 @@ TEST(Losses, OfThreadsThatFindLossesAtOnceOneReports) {
     }
     for (std::thread& finder : finders) finder.join();
     const RankHeader& entry = tables.entries()[0];
-    const auto reported = static_cast<int>(entry.reports_loss.load()) - 1;
+    const auto reported =
+        static_cast<int>(static_cast<std::uint32_t>(entry.reports_loss.load())) - 1;
     ASSERT_GE(reported, 1);
     ASSERT_LT(reported, kRanks);
     const std::string text = entry.report.text;
