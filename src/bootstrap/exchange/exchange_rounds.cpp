@@ -2,6 +2,7 @@
 #include "bootstrap/exchange/exchange_rounds.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -17,8 +18,9 @@ using base::Error;
 using base::Result;
 using base::Status;
 
-// The magic number names this form of the rounds. Another byte order changes it as well.
-constexpr std::uint64_t kRoundMagic = 0x314f534f4e49554e;
+// The magic number names this form of the rounds. Another byte order reverses its bytes.
+constexpr std::uint64_t kRoundMagic = 0x324f534f4e49554e;
+constexpr std::size_t kMostHostBytes = 64;
 
 // A rank's contribution to a round.
 struct Record {
@@ -28,11 +30,12 @@ struct Record {
   std::uint32_t round = 0;
   std::uint32_t code = 0;  // of its error; Code::ok: it has none
   std::array<char, ExchangeRounds::kMostTextBytes> text{};
+  std::array<char, kMostHostBytes> host{};  // its name, which may be cut
 };
 
-std::string text_of(const Record& record) {
-  const auto end = std::ranges::find(record.text, '\0');
-  return {record.text.begin(), end};
+template <std::size_t size>
+std::string text_of(const std::array<char, size>& bytes) {
+  return {bytes.begin(), std::ranges::find(bytes, '\0')};
 }
 
 Record record_of(const Result<std::string>& own) {
@@ -40,13 +43,15 @@ Record record_of(const Result<std::string>& own) {
   const std::string& text = own.ok() ? *own : own.error().message;
   record.code = own.ok() ? 0 : static_cast<std::uint32_t>(own.error().code);
   text.copy(record.text.data(), record.text.size());
+  // A cut name need not end with a zero. Without a name the rank's number has to do.
+  if (::gethostname(record.host.data(), record.host.size()) != 0) record.host.front() = '\0';
   return record;
 }
 
 Error error_of(const Record& record) {
   const bool known = record.code <= static_cast<std::uint32_t>(Code::cancelled);
   return {known ? static_cast<Code>(record.code) : Code::state,
-          fmt::format("rank {}: {}", record.rank, text_of(record))};
+          fmt::format("rank {}: {}", record.rank, text_of(record.text))};
 }
 
 // Whether the records of all ranks are of this round and this job.
@@ -54,10 +59,16 @@ Status check_records(const std::vector<Record>& records, std::uint32_t round) {
   const Record& first = records.front();
   for (std::size_t i = 0; i < records.size(); ++i) {
     const Record& record = records[i];
+    if (record.magic == __builtin_bswap64(kRoundMagic)) {
+      return Error{Code::unsupported,
+                   fmt::format("rank {} on host '{}' has another byte order than this rank: start "
+                               "the job on hosts of one byte order",
+                               i, text_of(record.host))};
+    }
     if (record.magic != kRoundMagic) {
       return Error{Code::unsupported,
-                   fmt::format("rank {} has another version of Unisono or another byte order, or "
-                               "the exchange did not deliver what the rank gave",
+                   fmt::format("rank {} has another version of Unisono, or the exchange did not "
+                               "deliver what the rank gave",
                                i)};
     }
     if (record.ranks != first.ranks) {
@@ -98,7 +109,7 @@ Result<std::vector<std::string>> ExchangeRounds::exchange(const Result<std::stri
   for (const Record& each : records) {
     have_all_an_error_ = each.code != 0;
     if (have_all_an_error_) return error_of(each);
-    texts.push_back(text_of(each));
+    texts.push_back(text_of(each.text));
   }
   return texts;
 }

@@ -4,7 +4,11 @@
 #include "bootstrap/exchange/exchange_rounds.hpp"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <array>
+#include <cstdint>
 #include <cstring>
 #include <functional>
 #include <string>
@@ -122,6 +126,22 @@ TEST(ExchangeRounds, BytesThatNoRankGaveAreAnError) {
   });
   for (const Texts& texts : gather_ranks(exchange, 2)) {
     expect_error(texts.error(), Code::unsupported, "did not deliver");
+  }
+}
+
+// The numbers of rank 1 arrive as a processor of the other byte order writes them.
+TEST(ExchangeRounds, AnotherByteOrderIsAnErrorThatNamesTheHost) {
+  FakeExchange exchange(2, [](int, int, std::span<std::byte> output) {
+    const auto second = output.subspan(output.size() / 2);
+    std::ranges::reverse(second.first(sizeof(std::uint64_t)));
+    return 0;
+  });
+  std::array<char, 64> host{};
+  ASSERT_EQ(gethostname(host.data(), host.size() - 1), 0);
+  for (const Texts& texts : gather_ranks(exchange, 2)) {
+    expect_error(texts.error(), Code::unsupported,
+                 std::string("rank 1 on host '") + host.data() + "' has another byte order");
+    expect_error(texts.error(), Code::unsupported, "start the job on hosts of one byte order");
   }
 }
 
