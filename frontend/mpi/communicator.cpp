@@ -130,7 +130,7 @@ struct Wish {
   std::uint32_t measures = 0;      // 1: it shall be compared with the host MPI
   Trying trying = Trying::none;    // in calls of the program
   std::uint32_t persistent = 0;    // 1: also in persistent calls
-  std::uint32_t reproducible = 0;  // 1: the host MPI does none that Unisono does
+  std::uint32_t keeps_bits = 0;    // 1: the host MPI does none that Unisono does
   std::array<char, 64> library{};  // the host MPI's name
   HomeNumbers numbers;
 };
@@ -142,7 +142,7 @@ Wish own_wish(Handle comm) {
   own.measures = measurement_file().empty() ? 0 : 1;
   own.trying = selected_trying();
   own.persistent = has_requests_of_world(comm) ? 1 : 0;
-  own.reproducible = is_reproducible() ? 1 : 0;
+  own.keeps_bits = keeps_bits() ? 1 : 0;
   const std::string name = library_name();
   std::copy_n(name.begin(), std::min(name.size(), own.library.size() - 1), own.library.begin());
   own.numbers = own_home_numbers();
@@ -164,7 +164,7 @@ void make_unisono(Communicator& comm) {
   std::vector<Wish> wishes(static_cast<std::size_t>(comm.size));
   if (allgather(&own, wishes.data(), sizeof own, &comm) != 0) return;
   std::uint32_t common = own.collectives;
-  std::uint32_t measures = own.measures, reproducible = 0;
+  std::uint32_t measures = own.measures, keeps = 0;
   Trying trying = own.trying;
   std::uint32_t persistent = own.persistent;
   bool has_one_library = true;
@@ -176,7 +176,7 @@ void make_unisono(Communicator& comm) {
     measures &= wish.measures;
     trying = std::min(trying, wish.trying);
     persistent &= wish.persistent;
-    reproducible |= wish.reproducible;
+    keeps |= wish.keeps_bits;
     has_one_library = has_one_library && wish.library == own.library;
     numbers.push_back(wish.numbers);
   }
@@ -202,7 +202,7 @@ void make_unisono(Communicator& comm) {
   comm.may_be_revoked = may_revoke();
   watch_revocation(comm);
   comm.is_measured = measures != 0 && comm.size == world_size;
-  if (measures != 0 || !has_one_library || reproducible != 0) return;
+  if (measures != 0 || !has_one_library || keeps != 0) return;
   comm.host_ranges.read(comm.unisono.get(), own.library.data());
   // Where the machine file has ranges, somebody has measured.
   if (trying == Trying::safe && !comm.host_ranges.text().empty()) trying = Trying::none;

@@ -97,10 +97,15 @@ std::uint32_t tried_collectives(Trying trying, int ranks) {
   return kAll & ~bit_of(Collective::Barrier) & ~(ranks > 2 ? kReductions : 0);
 }
 
-bool is_reproducible() {
-  const char* const text = std::getenv("UNISONO_REPRODUCIBLE");
-  const std::string_view value = text == nullptr ? "" : text;
-  return value == "1" || value == "ranks";
+bool keeps_bits() {
+  const auto value_of = [](const char* name) {
+    const char* const text = std::getenv(name);
+    return lower(text == nullptr ? "" : text);
+  };
+  const std::string sums = value_of("UNISONO_REPRODUCIBLE");
+  const std::string by_one = value_of("UNISONO_HETEROGENEOUS");
+  return sums == "1" || sums == "ranks" || by_one == "on" || by_one == "yes" || by_one == "true" ||
+         by_one == "1";
 }
 
 }  // namespace unisono::mpi

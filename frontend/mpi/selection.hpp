@@ -42,7 +42,8 @@ Trying selected_trying();
 // The collectives that a communicator of so many ranks tries.
 std::uint32_t tried_collectives(Trying trying, int ranks);
 
-// UNISONO_REPRODUCIBLE: Unisono's sums have the same bits each time, and the host MPI's need not.
-bool is_reproducible();
+// UNISONO_REPRODUCIBLE or UNISONO_HETEROGENEOUS: which bits Unisono's reductions give is promised,
+// and the host MPI's may be others.
+bool keeps_bits();
 
 }  // namespace unisono::mpi

@@ -45,10 +45,14 @@ std::string shape_fault(const Shape& shape) {
   return {};
 }
 
-enum class Fault { none, collective, shape, order, exact, blocks, parameter, refusal };
+enum class Fault { none, collective, shape, order, exact, blocks, parameter, by_several, refusal };
 
 bool is_in_range(const ParameterSpec& spec, int value, const Shape& shape) {
   return value >= spec.low && value <= highest(spec, shape);
+}
+
+bool is_by_one(const Algorithm& algorithm, const Shape& shape, const Parameters& parameters) {
+  return algorithm.by_one != nullptr && algorithm.by_one(shape, parameters);
 }
 
 // The first fault.
@@ -61,6 +65,9 @@ Fault fault_of(const Algorithm& algorithm, const Shape& shape, const Parameters&
   if (shape.blocks.given() && !algorithm.unequal_blocks) return Fault::blocks;
   for (std::size_t i = 0; i < algorithm.parameters.size(); ++i) {
     if (!is_in_range(algorithm.parameters[i], parameters.values[i], shape)) return Fault::parameter;
+  }
+  if (shape.by_one && is_reduction && !is_by_one(algorithm, shape, parameters)) {
+    return Fault::by_several;
   }
   const bool is_refused =
       algorithm.refuse != nullptr && algorithm.refuse(shape, parameters) != nullptr;
@@ -84,6 +91,7 @@ std::string parameter_fault(const Algorithm& algorithm, const Shape& shape,
 bool is_any(const Algorithm&) { return true; }
 bool keeps_order(const Algorithm& row) { return row.keeps_order; }
 bool sums_exactly(const Algorithm& row) { return row.sums_exactly; }
+bool may_be_by_one(const Algorithm& row) { return row.by_one != nullptr; }
 bool takes_unequal_blocks(const Algorithm& row) { return row.unequal_blocks; }
 
 std::vector<std::string_view> names_of(Collective collective, bool (*fits)(const Algorithm&)) {
@@ -92,6 +100,19 @@ std::vector<std::string_view> names_of(Collective collective, bool (*fits)(const
     if (row.collective == collective && fits(row)) names.push_back(row.name);
   }
   return names;
+}
+
+// With the lowest value of the first one that lets one rank apply the operator; if none does, as
+// they are.
+Parameters parameters_by_one(const Algorithm& algorithm, const Shape& shape,
+                             const Parameters& parameters) {
+  const ParameterSpec& spec = algorithm.parameters[0];
+  Parameters other = parameters;
+  for (other.values[0] = spec.low; other.values[0] <= highest(spec, shape); ++other.values[0]) {
+    if (!algorithm.by_one(shape, other)) continue;
+    if (algorithm.refuse == nullptr || algorithm.refuse(shape, other) == nullptr) return other;
+  }
+  return parameters;
 }
 
 }  // namespace
@@ -129,7 +150,11 @@ Parameters default_parameters(const Algorithm& algorithm, const Shape& shape) {
     const ParameterSpec& spec = algorithm.parameters[i];
     parameters.values[i] = std::clamp(spec.fallback, spec.low, highest(spec, shape));
   }
-  if (algorithm.refuse == nullptr || algorithm.parameters.empty()) return parameters;
+  if (algorithm.parameters.empty()) return parameters;
+  if (shape.by_one && algorithm.by_one != nullptr && !algorithm.by_one(shape, parameters)) {
+    return parameters_by_one(algorithm, shape, parameters);
+  }
+  if (algorithm.refuse == nullptr) return parameters;
   Parameters lower = parameters;
   for (int& value = lower.values[0]; value >= algorithm.parameters[0].low; --value) {
     if (algorithm.refuse(shape, lower) == nullptr) return lower;
@@ -183,6 +208,13 @@ std::string why_illegal(const Algorithm& algorithm, const Shape& shape,
                          fmt::join(names_of(algorithm.collective, takes_unequal_blocks), ", "));
     case Fault::parameter:
       return parameter_fault(algorithm, shape, parameters);
+    case Fault::by_several:
+      return fmt::format(
+          "{} {} lets several ranks apply the operator, and UNISONO_HETEROGENEOUS is on; choose "
+          "one "
+          "of: {}",
+          collective, describe(algorithm, parameters),
+          fmt::join(names_of(algorithm.collective, may_be_by_one), ", "));
     case Fault::refusal:
       return fmt::format("{} {} on {} ranks: {}", collective, describe(algorithm, parameters),
                          shape.ranks, algorithm.refuse(shape, parameters));

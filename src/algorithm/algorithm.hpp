@@ -93,6 +93,10 @@ struct Algorithm {
   std::string_view wins;      // where it is good
   bool keeps_order;           // legal for operators that do not commute
   bool sums_exactly = false;  // legal for exact shapes: no partial results, each by one sum step
+  // Reductions: whether one rank, the root or else rank 0, applies the operator to all elements.
+  // Then it is legal for shapes `by_one`. nullptr: never. The parameters are in range.
+  bool (*by_one)(const Shape& shape, const Parameters& parameters) = nullptr;
+  bool only_for_by_one = false;  // no choice for other shapes, unless the user asks for it
   // For collectives of blocks: whether blocks may differ in length (Shape::blocks). The schedule of
   // a rank then depends only on the counts of blocks that it sends or receives.
   bool unequal_blocks = true;
@@ -123,7 +127,8 @@ const Algorithm* find(Collective collective, std::string_view name);
 std::string explain_unknown(Collective collective, std::string_view name);
 
 // The row's fallback values, clamped to the range for `shape`. If the row refuses them, the next
-// lower value of the first parameter that it accepts.
+// lower value of the first parameter that it accepts. If one rank has to apply the operator, the
+// lowest value with which one does, unless that is so by the fallback.
 Parameters default_parameters(const Algorithm& algorithm, const Shape& shape);
 
 // Parameters in range, where numbers that do the same are one.

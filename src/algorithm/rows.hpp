@@ -53,6 +53,9 @@ namespace mock {
 std::span<const Algorithm> rows();
 }
 
+// Algorithm::by_one: the root or rank 0 combines all.
+inline bool always_by_one(const Shape&, const Parameters&) { return true; }
+
 inline constexpr ParameterSpec kDegree[] = {
     {.name = "degree",
      .low = 2,

@@ -58,6 +58,8 @@ std::string_view rule_name(Rule rule) {
       return "bad_operand";
     case Rule::partial_sum:
       return "partial_sum";
+    case Rule::by_several:
+      return "by_several";
   }
   return "unknown";
 }
@@ -74,6 +76,7 @@ namespace {
 void prove_into(std::span<const Schedule> set, Report& report) {
   check_form(set, report);
   if (!report.empty()) return;
+  check_by_one(set, report);
   const Links links = link_messages(set, report);
   if (!report.empty()) return;
   const auto run = run_order(set, links, report);

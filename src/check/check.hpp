@@ -50,6 +50,7 @@ enum class Rule : std::uint8_t {
   out_of_order,     // an ordered reduction whose contributions are not in the order of ranks
   bad_operand,      // reduce in a collective that has no operator
   partial_sum,      // a result that was rounded before, in an exact shape
+  by_several,       // a second rank that applies the operator, in a shape by one
 };
 
 std::string_view rule_name(Rule rule);

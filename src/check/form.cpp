@@ -94,6 +94,23 @@ void check_form(std::span<const Schedule> set, Report& report) {
   }
 }
 
+void check_by_one(std::span<const Schedule> set, Report& report) {
+  const Shape& shape = set.front().shape;
+  if (!shape.by_one) return;
+  // A root has the result. Elsewhere rank 0 computes it, so that all collectives do it alike.
+  const int by = schedule::is_rooted(shape.collective) ? shape.root : 0;
+  for (const Schedule& schedule : set) {
+    if (schedule.rank == by) continue;
+    for (OpId id = 0; std::cmp_less(id, schedule.ops.size()); ++id) {
+      const OpKind kind = schedule.ops[index(id)].kind;
+      if (kind != OpKind::reduce && kind != OpKind::sum) continue;
+      report.add(Rule::by_several, schedule.rank, id,
+                 fmt::format("applies the operator, which rank {} alone shall do", by));
+      break;
+    }
+  }
+}
+
 void check_overlap_in_place(std::span<const Schedule> set, Report& report) {
   for (const Schedule& schedule : set) {
     const Layout layout(schedule, Placement::in_place);

@@ -43,6 +43,9 @@ class Layout {
 // malformed, bounds, bad_peer, bad_predecessor, wrong_size (operands), overlap, bad_operand.
 void check_form(std::span<const Schedule> set, Report& report);
 
+// by_several.
+void check_by_one(std::span<const Schedule> set, Report& report);
+
 // overlap again, with input and output in one buffer.
 void check_overlap_in_place(std::span<const Schedule> set, Report& report);
 

@@ -48,6 +48,7 @@ plan::PlanContext plan_context(const Members& members, const Segment& segment) {
           .engine = job.settings().engine(),
           .pull = one_memory && can.pull,
           .reproducible = job.reproducible,
+          .heterogeneous = job.heterogeneous,
           .refer = one_memory && can.direct && can.shared_receive_buffers,
           .hosts = members.hosts(),
           .group = std::move(group),

@@ -89,6 +89,7 @@ base::Status Job::meet_all(const bootstrap::JobInfo& info,
   UNISONO_TRY(multicast_.decide(start_up_, info.multicast));
   UNISONO_ASSIGN(machine_, agree_on_machine(start_up_, info, *memory_, own_machine));
   UNISONO_ASSIGN(reproducible, agree_on_sums(start_up_, info));
+  UNISONO_ASSIGN(heterogeneous, agree_on_heterogeneity(start_up_, info));
   UNISONO_TRY(agree_on_bulk(start_up_, info, memory_, *machine_));
   UNISONO_ASSIGN(nic_capabilities_, exchange_nic_capabilities(start_up_, nic));
   cores_.settle(ranks_, network_ != nullptr, info.shared_cores, settings_, *machine_);

@@ -89,6 +89,7 @@ class Job {
   void leave();
 
   base::Reproducible reproducible = base::Reproducible::no;  // the same on all, since the start
+  bool heterogeneous = false;                                // UNISONO_HETEROGENEOUS; the same
   std::string differing_settings;                            // as of JobInfo
   wait::CarryOn carry_on{};  // set before the first call of a collective
   // Where this rank's calls are recorded, set before the first communicator; null: nowhere.

@@ -80,6 +80,7 @@ struct alignas(64) JobHeader {
   std::atomic<std::uint64_t> machine_is_there;
   // UNISONO_REPRODUCIBLE of rank 0, + 1; 0: not there yet. Written by a put from another host.
   std::atomic<std::uint64_t> reproducible;
+  std::atomic<std::uint64_t> heterogeneous;  // the same of UNISONO_HETEROGENEOUS
   wait::SleeperTable sleepers;
   // A rank that could not start (start/start_up.hpp), and which one of another host reported it.
   FailureRecord start_failure;

@@ -277,7 +277,8 @@ Shape shape_of(const Call& call, const PlanContext& context) {
           .ordered = call.ordered,
           .blocks = call.blocks,
           .hosts = context.hosts,
-          .exact = rounds(call) && context.reproducible != base::Reproducible::no};
+          .exact = rounds(call) && context.reproducible != base::Reproducible::no,
+          .by_one = context.heterogeneous && schedule::is_reduction(call.collective)};
 }
 
 std::int64_t machine_bytes(const PlanContext& context, model::Constant constant) {

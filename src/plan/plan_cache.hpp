@@ -37,6 +37,7 @@ struct PlanContext {
   base::EngineChoice engine = base::EngineChoice::automatic;
   bool pull = false;  // ranks can read each other's memory
   base::Reproducible reproducible = base::Reproducible::no;
+  bool heterogeneous = false;          // one rank alone applies the operator of a reduction
   bool refer = false;                  // a put is a store, and ranks share one memory
   topology::HostMap hosts{};           // empty: all ranks are on one host
   std::vector<bool> group{};           // as BindOptions::group

@@ -203,6 +203,7 @@ Status Parser::parse_head(Line& line) {
   }
   shape.ordered = line.take("ordered");
   shape.exact = line.take("exact");
+  shape.by_one = line.take("by_one");
   if (line.take("hosts")) {
     UNISONO_ASSIGN(shape.hosts, parse_hosts(line, shape.ranks));
   }

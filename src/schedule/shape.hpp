@@ -56,6 +56,7 @@ struct Shape {
   Blocks blocks{};            // if blocks differ in length
   topology::HostMap hosts{};  // if ranks are on several hosts
   bool exact = false;         // reductions: no partial results, each output by one sum step
+  bool by_one = false;        // reductions: one rank alone applies the operator
 
   bool operator==(const Shape&) const = default;
 };

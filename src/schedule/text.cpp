@@ -127,6 +127,7 @@ std::string print_head(const Schedule& schedule) {
   if (is_rooted(shape.collective)) text += fmt::format(" root {}", shape.root);
   if (shape.ordered) text += " ordered";
   if (shape.exact) text += " exact";
+  if (shape.by_one) text += " by_one";
   return text + print_hosts(shape) + '\n';
 }
 

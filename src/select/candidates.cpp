@@ -296,9 +296,11 @@ bool price_in_full(Priced& each, const Shape& few, const Shape& shape, const Pri
   return true;
 }
 
-// Exact rows are candidates of exact shapes only, and no others are.
+// Exact rows are candidates of exact shapes only, and no others are. Rows made for shapes `by_one`
+// are none of other shapes.
 bool is_candidate(const Algorithm& row, const Shape& shape) {
-  return row.collective == shape.collective && row.sums_exactly == shape.exact;
+  return row.collective == shape.collective && row.sums_exactly == shape.exact &&
+         (shape.by_one || !row.only_for_by_one);
 }
 
 // Whether a row without hosts is legal and not excluded.

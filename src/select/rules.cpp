@@ -232,6 +232,12 @@ bool shares_hosts_doubles_few(const Situation& call) {
   return shares_hosts_few(call) && doubles(call);
 }
 
+// One rank applies the operator (UNISONO_HETEROGENEOUS).
+bool by_one(const Situation& call) { return call.shape.by_one; }
+bool by_one_without_multicast(const Situation& call) {
+  return call.shape.by_one && !multicasts(call) && !has_few(call, call.shape.ranks);
+}
+
 // Reproducible sums.
 bool exact(const Situation& call) { return call.shape.exact; }
 bool exact_splits(const Situation& call) {
@@ -279,6 +285,8 @@ constexpr Rule kRules[] = {
      "a message to all is staged once"},
     {Collective::broadcast, "fnomial", false, always,
      "there is no multicast, so that ranks pass it on"},
+    {Collective::reduce, "serial", false, by_one,
+     "the job is heterogeneous, so that the root applies the operator"},
     {Collective::reduce, "exact-scatter", false, exact_splits_with_cores,
      "a reproducible sum of a long vector, whose blocks are each summed by one rank"},
     {Collective::reduce, "exact-direct", false, exact,
@@ -293,6 +301,13 @@ constexpr Rule kRules[] = {
      "few ranks, or more ranks than cores, so that the root combines for all"},
     {Collective::reduce, "fnomial", false, always,
      "many ranks with a core each share the work"},
+    {Collective::allreduce, "mock-reduce-broadcast", false, by_one_without_multicast,
+     "the job is heterogeneous, so that rank 0 applies the operator; a tree brings all the result",
+     "serial,usual,usual,fnomial"},
+    {Collective::allreduce, "gather-release", true, by_one,
+     "the job is heterogeneous, so that rank 0 applies the operator, and its result goes to all"},
+    {Collective::allreduce, "exact-release", false, by_one,
+     "a reproducible sum in a heterogeneous job, which rank 0 computes for all"},
     {Collective::allreduce, "exact-scatter", false, exact_splits,
      "a reproducible sum of a long vector, whose blocks are each summed by one rank"},
     {Collective::allreduce, "exact-release", false, exact_by_one,
@@ -381,6 +396,10 @@ constexpr Rule kRules[] = {
      "tiny blocks between many ranks with a core each; fewer messages"},
     {Collective::alltoall, "linear", false, always,
      "few ranks, more ranks than cores, or blocks that are not tiny or differ; one step"},
+    {Collective::reduce_scatter, "serial", false, by_one,
+     "the job is heterogeneous, so that rank 0 applies the operator"},
+    {Collective::reduce_scatter, "exact-serial", false, by_one,
+     "a reproducible sum in a heterogeneous job, which rank 0 computes for all"},
     {Collective::reduce_scatter, "exact-direct", false, exact,
      "a reproducible sum: every rank gets its block of all"},
     {Collective::reduce_scatter, "two-level", false, fills_hosts_passed_on,
@@ -391,6 +410,10 @@ constexpr Rule kRules[] = {
      "each host sends one short vector, and a multicast brings all the sums", "gather-release"},
     {Collective::reduce_scatter, "pairwise", false, always,
      "one step"},
+    {Collective::scan, "serial", false, by_one,
+     "the job is heterogeneous, so that rank 0 applies the operator"},
+    {Collective::scan, "exact-serial", false, by_one,
+     "a reproducible sum in a heterogeneous job, which rank 0 computes for all"},
     {Collective::scan, "exact-direct", false, exact,
      "a reproducible sum: every rank gets the vectors of all below"},
     {Collective::scan, "linear", false, chains_few_hosts,
@@ -403,6 +426,10 @@ constexpr Rule kRules[] = {
      "every rank has a core and the vector is short; few steps"},
     {Collective::scan, "linear", false, always,
      "more ranks than cores, or a long vector; each rank sends once"},
+    {Collective::exscan, "serial", false, by_one,
+     "the job is heterogeneous, so that rank 0 applies the operator"},
+    {Collective::exscan, "exact-serial", false, by_one,
+     "a reproducible sum in a heterogeneous job, which rank 0 computes for all"},
     {Collective::exscan, "exact-direct", false, exact,
      "a reproducible sum: every rank gets the vectors of all below"},
     {Collective::exscan, "linear", false, chains_few_hosts,

@@ -132,6 +132,8 @@ std::string_view why_not_helping(const Shape& shape, const Circumstances& now) {
   if (schedule::is_reduction(shape.collective) && !now.op) {
     return "a user's function has an address in its own process only";
   }
+  // Any waiting rank could execute the steps of the one that shall compute.
+  if (shape.by_one) return "one process applies the operator (UNISONO_HETEROGENEOUS)";
   if (now.local_counts) return "ranks do not know each other's counts";
   if (now.engine == base::EngineChoice::inline_) return "UNISONO_ENGINE asks for it";
   if (now.engine == base::EngineChoice::automatic && !now.oversubscribed) {

@@ -141,6 +141,29 @@ class Running(unittest.TestCase):
         return said
 
 
+class OneApplies(Running):
+    """UNISONO_HETEROGENEOUS: one rank applies the operators, which say where they are called."""
+
+    SETTING = {"UNISONO_HETEROGENEOUS": "on"}
+    NAMES = "operators,sums,derived,backwards"
+
+    def setUp(self):
+        OPTIONS.one_applies = compile_program("one_applies.c", "one_applies")
+
+    def test_one_rank_applies_each_operator(self):
+        for ranks in range(1, OPTIONS.most_ranks + 1):
+            with self.subTest(ranks=ranks):
+                self.expect_fine(self.NAMES, ranks, self.SETTING, "one_applies")
+
+    def test_without_the_setting_the_program_finds_that_several_do(self):
+        more = {"UNISONO_ALGORITHM": "allreduce:pairwise|reduce:serial"}
+        for name in ("operators", "sums", "derived"):
+            with self.subTest(name=name):
+                done = mpirun(4, [OPTIONS.one_applies, name], more)
+                self.assertNotEqual(done.returncode, 0)
+                self.assertIn("not true", done.stderr)
+
+
 class Scenarios(Running):
     def test_programs_that_end_well(self):
         self.expect_all_fine(("threads", "many", "attributes", "kinds", "misaligned", "bottom",
@@ -412,7 +435,9 @@ class TrialCalls(Running):
     def test_without_the_word_or_with_reproducible_sums_nothing_is_tried(self):
         for more in ({}, {"UNISONO_MPI": "on"},
                      {"UNISONO_MPI": "auto", "UNISONO_REPRODUCIBLE": "1"},
-                     {"UNISONO_MPI": "trial", "UNISONO_REPRODUCIBLE": "1"}):
+                     {"UNISONO_MPI": "trial", "UNISONO_REPRODUCIBLE": "1"},
+                     {"UNISONO_MPI": "auto", "UNISONO_HETEROGENEOUS": "on"},
+                     {"UNISONO_MPI": "trial", "UNISONO_HETEROGENEOUS": "on"}):
             with self.subTest(more=more):
                 self.assertEqual(self.decisions(2, more), [[], []])
 

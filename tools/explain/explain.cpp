@@ -164,6 +164,7 @@ std::string remark(const Candidate& candidate) {
   if (!candidate.why_not.empty()) return "  not legal: " + candidate.why_not;
   if (!candidate.excluded_by.empty()) return "  excluded by " + candidate.excluded_by;
   if (candidate.is_for_exact) return "  for reproducible sums only";
+  if (candidate.is_for_by_one) return "  for heterogeneous jobs only";
   return {};
 }
 
@@ -293,6 +294,7 @@ nlohmann::ordered_json json_of(const Candidate& candidate, std::int64_t element_
   if (!candidate.why_not.empty()) json["why_not"] = candidate.why_not;
   if (!candidate.excluded_by.empty()) json["excluded_by"] = candidate.excluded_by;
   if (candidate.is_for_exact) json["for_reproducible_sums_only"] = true;
+  if (candidate.is_for_by_one) json["for_heterogeneous_jobs_only"] = true;
   if (candidate.cost) {
     json["steps"] = candidate.cost->steps;
     json["bytes"] = candidate.cost->elements * element_bytes;

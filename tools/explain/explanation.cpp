@@ -58,6 +58,7 @@ base::Result<plan::PlanContext> make_context(const RanksPlace& place,
   context.pull = one_memory && settings.toggle(base::Setting::single_copy) != base::Toggle::off;
   context.single_copy_from = settings.bytes(base::Setting::single_copy_from);
   context.reproducible = settings.reproducible();
+  context.heterogeneous = settings.toggle(base::Setting::heterogeneous) == base::Toggle::on;
   context.check = settings.toggle(base::Setting::check);
   context.receive_buffers = layout.receive_buffers;
   context.machine = &machine;
@@ -110,6 +111,7 @@ base::Result<Candidate> judge(const algorithm::Algorithm& row, const schedule::S
                       .why_not = {},
                       .excluded_by = {},
                       .is_for_exact = row.sums_exactly && !shape.exact,
+                      .is_for_by_one = row.only_for_by_one && !shape.by_one,
                       .cost = {},
                       .between_hosts = {},
                       .price = {}};

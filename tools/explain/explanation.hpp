@@ -31,6 +31,7 @@ struct Candidate {
   std::string why_not;  // it is not legal; empty: it is
   std::string excluded_by;
   bool is_for_exact = false;           // chosen for reproducible sums only, and this call is none
+  bool is_for_by_one = false;          // ... for heterogeneous jobs only, and this is none
   std::optional<schedule::Cost> cost;  // if legal: of the whole vector in one part
   std::optional<schedule::CostBetweenHosts> between_hosts;  // if legal, and there are several
   std::optional<model::Price> price;                        // if legal, as `cost`

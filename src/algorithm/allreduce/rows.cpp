@@ -36,6 +36,15 @@ constexpr ParameterSpec kSplitRelease[] = {
     kFanIn[0]};
 constexpr ParameterSpec kTwoLevel[] = {inner_choice(kInner), kFanInOfHost};
 
+// A flat tree, of this degree or fan-in: all send to rank 0. The last rank has no children in a
+// second phase either.
+bool by_flat_tree(const Shape& shape, const Parameters& parameters) {
+  return parameters.values[0] >= shape.ranks - 1;
+}
+bool by_flat_fan_in(const Shape& shape, const Parameters& parameters) {
+  return parameters.values[0] >= shape.ranks - 2;
+}
+
 constexpr Algorithm kRows[] = {
     {.name = "pairwise",
      .collective = Collective::allreduce,
@@ -56,6 +65,7 @@ constexpr Algorithm kRows[] = {
      .bytes = "(f-1) ceil(log_f P) n",
      .wins = "one rank has to compute the result and there is no multicast",
      .keeps_order = true,
+     .by_one = by_flat_tree,
      .parameters = kDegree,
      .build = reduce_broadcast},
     {.name = "gather-release",
@@ -66,6 +76,7 @@ constexpr Algorithm kRows[] = {
      .bytes = "n",
      .wins = "ranks outnumber cores; a multicast is cheap; short vectors",
      .keeps_order = true,
+     .by_one = by_flat_fan_in,
      .parameters = kFanIn,
      .build = gather_release},
     {.name = "split-release",
@@ -133,6 +144,7 @@ constexpr Algorithm kRows[] = {
      .wins = "reproducible sums of short vectors; ranks outnumber cores",
      .keeps_order = false,
      .sums_exactly = true,
+     .by_one = always_by_one,
      .parameters = {},
      .build = exact_release},
     {.name = "exact-scatter",

@@ -136,6 +136,14 @@ std::vector<OpId> Mock::append(std::size_t part, const two_level::InnerBuffers& 
                            .has_slots = true});
 }
 
+bool is_by_one(std::span<const Part> parts, const Shape& shape, const Parameters& parameters) {
+  const Part& part = parts.front();
+  const Algorithm& row = row_of_part(part, parameters);
+  if (row.by_one == nullptr) return false;
+  const Shape own = shape_of_part(part, shape);
+  return row.by_one(own, parameters_of_part(part, parameters, own));
+}
+
 const char* refuse(std::span<const Part> parts, const Shape& shape, const Parameters& parameters) {
   for (const Part& part : parts) {
     const Shape own = shape_of_part(part, shape);

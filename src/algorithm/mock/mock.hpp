@@ -53,6 +53,10 @@ class Mock {
   mutable std::vector<SlotId> known_;  // slots_of() once it was asked, -1 where it is not known
 };
 
+// Whether the part that combines, the first one, lets one rank apply the operator: the root of a
+// reduce, otherwise rank 0.
+bool is_by_one(std::span<const Part> parts, const Shape& shape, const Parameters& parameters);
+
 // Why the parts cannot do it; nullptr if they can.
 const char* refuse(std::span<const Part> parts, const Shape& shape, const Parameters& parameters);
 

@@ -125,6 +125,17 @@ const char* refuse_parts(const Shape& shape, const Parameters& parameters) {
   return refuse(parts, shape, parameters);
 }
 
+// A part of shares combines at several ranks, and an allreduce at rank 0 for any root of a reduce.
+constexpr bool may_be_by_one(Collective whole, Collective part) {
+  return part == Collective::reduce ||
+         (part == Collective::allreduce && whole != Collective::reduce);
+}
+
+template <const auto& parts>
+bool by_one_of_parts(const Shape& shape, const Parameters& parameters) {
+  return is_by_one(parts, shape, parameters);
+}
+
 // A vector of all ranks' elements: in the output if the rank has one, else in scratch memory.
 Range output_or_scratch(Builder& b, bool has_output, std::int64_t count) {
   return has_output ? schedule::output(0, count) : b.scratch(count);
@@ -244,19 +255,21 @@ constexpr std::string_view kOnly = "each part can do it";
 template <const auto& parts>
 constexpr Algorithm row(std::string_view name, Collective collective, std::string_view idea,
                         std::span<const ParameterSpec> parameters, Build* build) {
-  return {.name = name,
-          .collective = collective,
-          .idea = idea,
-          .source = kSource,
-          .steps = kThoseOfParts,
-          .bytes = kThoseOfParts,
-          .wins = kWins,
-          .keeps_order = true,
-          .parameters = parameters,
-          .parts = parts,
-          .only = kOnly,
-          .refuse = refuse_parts<parts>,
-          .build = build};
+  return {
+      .name = name,
+      .collective = collective,
+      .idea = idea,
+      .source = kSource,
+      .steps = kThoseOfParts,
+      .bytes = kThoseOfParts,
+      .wins = kWins,
+      .keeps_order = true,
+      .by_one = may_be_by_one(collective, parts[0].collective) ? by_one_of_parts<parts> : nullptr,
+      .parameters = parameters,
+      .parts = parts,
+      .only = kOnly,
+      .refuse = refuse_parts<parts>,
+      .build = build};
 }
 
 using enum Collective;

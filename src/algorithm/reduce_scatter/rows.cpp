@@ -5,7 +5,8 @@
 
 namespace unisono::algorithm::reduce_scatter {
 
-Build two_level, pairwise, recursive_halving, reduce_scatter, ring, exact_direct, circulant, pat;
+Build two_level, pairwise, recursive_halving, reduce_scatter, ring, exact_direct, serial,
+    exact_serial, circulant, pat;
 
 namespace {
 
@@ -71,6 +72,31 @@ constexpr Algorithm kRows[] = {
      .alike = Alike::always,
      .parameters = {},
      .build = exact_direct},
+    {.name = "serial",
+     .collective = Collective::reduce_scatter,
+     .idea = "all send to rank 0, which combines in the order of ranks and sends the blocks",
+     .source = "Petrini et al. 2003, 4.5",
+     .steps = "2",
+     .bytes = "P m",
+     .wins = "one rank has to compute the result",
+     .keeps_order = true,
+     .by_one = always_by_one,
+     .only_for_by_one = true,
+     .parameters = {},
+     .build = serial},
+    {.name = "exact-serial",
+     .collective = Collective::reduce_scatter,
+     .idea = "all send to rank 0, which sums in one step and sends the blocks",
+     .source = "Collange, Defour, Graillat and Iakymchuk 2015",
+     .steps = "2",
+     .bytes = "P m",
+     .wins = "reproducible sums; one rank has to compute the result",
+     .keeps_order = false,
+     .sums_exactly = true,
+     .by_one = always_by_one,
+     .only_for_by_one = true,
+     .parameters = {},
+     .build = exact_serial},
     {.name = "circulant",
      .collective = Collective::reduce_scatter,
      .idea = "send the sums of the upper half of the blocks left to the rank that far above",

@@ -5,7 +5,7 @@
 
 namespace unisono::algorithm::scan {
 
-Build two_level, linear, recursive_doubling, exact_direct;
+Build two_level, linear, recursive_doubling, exact_direct, serial, exact_serial;
 
 namespace {
 
@@ -44,6 +44,31 @@ constexpr Algorithm kRows[] = {
      .sums_exactly = true,
      .parameters = {},
      .build = exact_direct},
+    {.name = "serial",
+     .collective = Collective::scan,
+     .idea = "all send to rank 0, which combines in the order of ranks and sends each rank its sum",
+     .source = "Petrini et al. 2003, 4.5",
+     .steps = "2",
+     .bytes = "(P-1) n",
+     .wins = "one rank has to compute all results",
+     .keeps_order = true,
+     .by_one = always_by_one,
+     .only_for_by_one = true,
+     .parameters = {},
+     .build = serial},
+    {.name = "exact-serial",
+     .collective = Collective::scan,
+     .idea = "all send to rank 0, which makes each sum in one step and sends each rank its sum",
+     .source = "Collange, Defour, Graillat and Iakymchuk 2015",
+     .steps = "2",
+     .bytes = "(P-1) n",
+     .wins = "reproducible sums; one rank has to compute all results",
+     .keeps_order = false,
+     .sums_exactly = true,
+     .by_one = always_by_one,
+     .only_for_by_one = true,
+     .parameters = {},
+     .build = exact_serial},
     {.name = "two-level",
      .collective = Collective::scan,
      .idea =

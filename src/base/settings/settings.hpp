@@ -29,6 +29,7 @@ enum class Setting {
   agent,
   algorithm,
   reproducible,
+  heterogeneous,
   machine,
   learn,
   learn_until,
@@ -66,7 +67,7 @@ enum class Setting {
   first_sequence,
   fault,
 };
-inline constexpr std::size_t kSettingCount = 44;
+inline constexpr std::size_t kSettingCount = 45;
 
 // The enumerations that settings take, in the order of their names in the table.
 enum class EngineChoice { automatic, inline_, helping };  // UNISONO_ENGINE

@@ -41,6 +41,8 @@ constexpr std::array<SettingRow, kSettingCount> kTable{{
      "Algorithms to use, as in allreduce:pairwise@0-4K;ring@4K-inf, or to exclude, as in barrier:^pairwise. The how-to page on choosing an algorithm has the grammar."},
     {Setting::reproducible, "UNISONO_REPRODUCIBLE", SettingType::choice, "0", 0, 0, false, "0|1|ranks", kUser,
      "Sums of floating-point numbers that always have the same bits. 1: exact and rounded once, whatever the algorithm, engine, network and number of ranks. ranks: added in the order of ranks, so that the bits depend on the number of ranks only. A rank that does not set it has rank 0's."},
+    {Setting::heterogeneous, "UNISONO_HETEROGENEOUS", SettingType::toggle, "off", 0, 0, false, "", kUser,
+     "on: one process applies the operator of a reduction, and its results go to the others. It is the root of a reduce, otherwise rank 0. So processors whose arithmetic differs cannot give ranks different bits. auto: off. A rank that does not set it has rank 0's."},
     {Setting::machine, "UNISONO_MACHINE", SettingType::text, "", 0, 0, false, "", kUser,
      "Machine file by which the library chooses. default: the one in the library. Not set: the one that unisono tune wrote on this machine, or else default. Rank 0's applies to all ranks."},
     {Setting::learn, "UNISONO_LEARN", SettingType::toggle, "off", 0, 0, false, "", kUser,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What the ranks of a job tell each other once, at the start: whether they can read each other's
-// memory, whether all can use remote memory, by which machine file they choose, how they sum, and
-// which hosts
-// have a NIC path. Each exchange ends alike on all ranks. One thread.
+// memory, whether all can use remote memory, by which machine file they choose, how they sum,
+// whether one of them computes for all, and which hosts have a NIC path. Each exchange ends alike
+// on all ranks. One thread.
 #pragma once
 
 #include <cstdint>
@@ -57,6 +57,9 @@ base::Result<std::shared_ptr<const model::Machine>> agree_on_machine(StartUp& st
 // How all ranks sum: as the job's first rank does. A rank that asks for something else fails the
 // start, with an error that names both.
 base::Result<base::Reproducible> agree_on_sums(StartUp& start, const bootstrap::JobInfo& info);
+
+// Whether the job is heterogeneous, by UNISONO_HETEROGENEOUS: as the job's first rank says, too.
+base::Result<bool> agree_on_heterogeneity(StartUp& start, const bootstrap::JobInfo& info);
 
 // Each host's abilities in the NIC path; empty if no rank asks. `own`: this host's; nullopt: no
 // rank asks.

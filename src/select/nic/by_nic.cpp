@@ -146,6 +146,9 @@ Status check_nic_call(const schedule::Shape& shape, const Circumstances& now,
                                         : "it makes a communicator");
   }
   if (shape.exact) return refusal("it rounds partial sums, and UNISONO_REPRODUCIBLE is on");
+  if (shape.by_one) {
+    return refusal("several hosts combine there, and UNISONO_HETEROGENEOUS is on");
+  }
   if (choice.origin == Origin::override_ && !is_asking(*choice.algorithm)) {
     return refusal("UNISONO_ALGORITHM asks for " +
                    algorithm::describe(*choice.algorithm, choice.parameters));

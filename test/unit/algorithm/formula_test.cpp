@@ -260,6 +260,8 @@ Formulas reduce_scatter_formulas() {
         [](const Case& c) { return c.p == 1 ? 0 : (c.p - 1) * c.n + largest_subtree(c); }, never}},
       {"ring", {all_others, all_other_blocks, always}},
       {"exact-direct", {one_step, all_other_blocks, always}},
+      {"serial", {there_and_back_steps, all_blocks, always}},
+      {"exact-serial", {there_and_back_steps, all_blocks, always}},
       {"circulant", {log_steps, all_other_blocks, always}},
       {"pat", {log_steps, all_other_blocks, full_cube}},
       {"two-level", {climb_and_release_steps, all_blocks, full_climb}}};
@@ -274,6 +276,8 @@ Formulas scan_formulas() {
   return {{"linear", {all_others, vector_once, always}},
           {"recursive-doubling", {log_steps, vector_each_step, full_cube}},
           {"exact-direct", {one_step, vector_once, always}},
+          {"serial", {there_and_back_steps, all_other_blocks, never}},
+          {"exact-serial", {there_and_back_steps, all_other_blocks, never}},
           {"two-level", {scan_steps, scan_bytes, full_scan}}};
 }
 

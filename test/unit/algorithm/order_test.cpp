@@ -141,6 +141,11 @@ TEST(Order, FiveRanks) {
   EXPECT_EQ(brackets(Collective::scan, "recursive-doubling", 0, 4, false), "(0 ((1 2) (3 4)))");
   EXPECT_EQ(brackets(Collective::exscan, "linear", 0, 3, false), "((0 1) 2)");
   EXPECT_EQ(brackets(Collective::exscan, "recursive-doubling", 0, 4, false), "(0 ((1 2) 3))");
+  EXPECT_EQ(brackets(reduce_scatter, "serial", 0, 3, false), "((((0 1) 2) 3) 4)");
+  EXPECT_EQ(brackets(reduce_scatter, "exact-serial", 0, 3, false), "[0 1 2 3 4]");
+  EXPECT_EQ(brackets(Collective::scan, "serial", 0, 3, false), "(((0 1) 2) 3)");
+  EXPECT_EQ(brackets(Collective::exscan, "serial", 0, 3, false), "((0 1) 2)");
+  EXPECT_EQ(brackets(Collective::exscan, "exact-serial", 0, 4, false), "[0 1 2 3]");
 }
 
 // Data that is not combined is delivered unchanged, whatever arrives first.

@@ -298,6 +298,26 @@ TEST(Prove, StopsAtTheLimit) {
   EXPECT_EQ(prove(parsed(text), 0).size(), 1u);
 }
 
+TEST(Prove, OneRankAppliesTheOperatorWhereItHasTo) {
+  const auto text = [](std::string_view how) {
+    return std::string("schedule allreduce ranks 2 rank 0 count 1") + std::string(how) +
+           "\nslot 0 from 1 count 1\n"
+           "op 0 send input[0:1] to 1 slot 0\n"
+           "op 1 wait slot 0\n"
+           "op 2 reduce output[0:1] = input[0:1] . slot 0[0:1] after 0 1\n"
+           "schedule allreduce ranks 2 rank 1 count 1" +
+           std::string(how) +
+           "\nslot 0 from 0 count 1\n"
+           "op 0 send input[0:1] to 0 slot 0\n"
+           "op 1 wait slot 0\n"
+           "op 2 reduce output[0:1] = slot 0[0:1] . input[0:1] after 0 1\n";
+  };
+  EXPECT_EQ(violation(text("")), "");
+  const std::string wrong = violation(text(" by_one"));
+  EXPECT_NE(wrong.find("by_several: rank 1, op 2"), std::string::npos) << wrong;
+  EXPECT_NE(wrong.find("rank 0 alone shall do"), std::string::npos) << wrong;
+}
+
 // Each step doubles the contributions of the output: 2^60 of them, if they were kept.
 TEST(Prove, BearsContributionsWithoutEnd) {
   std::string text =
@@ -312,7 +332,7 @@ TEST(Prove, BearsContributionsWithoutEnd) {
 
 TEST(Prove, EveryRuleHasItsName) {
   std::vector<std::string_view> names;
-  for (int rule = 0; rule <= static_cast<int>(Rule::partial_sum); ++rule) {
+  for (int rule = 0; rule <= static_cast<int>(Rule::by_several); ++rule) {
     names.push_back(rule_name(static_cast<Rule>(rule)));
   }
   std::ranges::sort(names);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How all ranks of a job sum is as rank 0 says, on all hosts. A rank that says something else fails
-// the start, and every rank gets its error (job/start/exchanges.hpp).
+// How all ranks of a job sum, and whether one of them computes, is as rank 0 says, on all hosts. A
+// rank that says something else fails the start, and every rank gets its error
+// (job/start/exchanges.hpp).
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -59,6 +60,33 @@ TEST_P(SumsOfTheJob, WithAnotherWishNoRankStartsAndEachSaysWhy) {
     });
     EXPECT_EQ(refused, kRanks);
   }
+}
+
+// The same of UNISONO_HETEROGENEOUS.
+TEST_P(SumsOfTheJob, AreOfOneRankIfRank0SaysSo) {
+  std::vector<base::Environment> own(kRanks);
+  own[0] = {{"UNISONO_HETEROGENEOUS", "on"}};
+  RankThreads job(GetParam(), {}, own);
+  job.run([&job](RankThread& self) {
+    const base::Status entered = job.enter(self);
+    ASSERT_TRUE(entered.ok()) << entered.error().message;
+    EXPECT_TRUE(self.job->heterogeneous) << "rank " << self.rank;
+  });
+}
+
+TEST_P(SumsOfTheJob, OfOneRankAtTheWishOfAnotherRankStartNoJob) {
+  std::vector<base::Environment> own(kRanks);
+  own[3] = {{"UNISONO_HETEROGENEOUS", "on"}};
+  RankThreads job(GetParam(), {}, own);
+  job.run([&job](RankThread& self) {
+    const base::Status entered = job.enter(self);
+    ASSERT_FALSE(entered.ok());
+    EXPECT_EQ(entered.error().code, base::Code::argument) << entered.error().message;
+    EXPECT_NE(entered.error().message.find(
+                  "rank 3: UNISONO_HETEROGENEOUS is on, but rank 0 has off; set it alike"),
+              std::string::npos)
+        << entered.error().message;
+  });
 }
 
 INSTANTIATE_TEST_SUITE_P(Hosts, SumsOfTheJob,

@@ -15,7 +15,7 @@ namespace {
 
 // One of everything.
 constexpr std::string_view kCanonical =
-    "schedule reduce ranks 4 rank 2 count 8 root 2 ordered exact\n"
+    "schedule reduce ranks 4 rank 2 count 8 root 2 ordered exact by_one\n"
     "scratch 8\n"
     "slot 0 from 0 count 8\n"
     "slot 1 from 3 count 0\n"
@@ -61,7 +61,8 @@ TEST(Text, ParsesIntoTheSameScheduleThatTheBuilderMakes) {
                        .root = 2,
                        .count = 8,
                        .ordered = true,
-                       .exact = true};
+                       .exact = true,
+                       .by_one = true};
   Builder b(shape, 2);
   const SlotId vector = b.slot(0, 8);
   b.slot(3, 0);
@@ -121,6 +122,7 @@ Schedule random_schedule(std::mt19937& random) {
   }
   shape.ordered = below(2) == 0;
   shape.exact = below(2) == 0;
+  shape.by_one = below(2) == 0;
   if (below(2) == 0) {
     std::vector<int> labels(static_cast<std::size_t>(shape.ranks));
     for (int& label : labels) label = small(5);
