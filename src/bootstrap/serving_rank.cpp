@@ -206,7 +206,7 @@ void tell_others(const JoinRequest& request, const Error& error, const std::vect
             told.error().message);
 }
 
-Result<Joined> serve_and_join(const JoinRequest& request, Descriptor listener) {
+Result<Joined> serve_and_join(const JoinRequest& request, Descriptor listener) try {
   Result<std::unique_ptr<Rendezvous>> server =
       Rendezvous::open(options_of(request, request.address), std::move(listener));
   if (!server.ok()) {
@@ -226,6 +226,13 @@ Result<Joined> serve_and_join(const JoinRequest& request, Descriptor listener) {
     tell_others(again, joined.error(), heard);
   }
   return joined;
+} catch (const std::exception& thrown) {
+  // Ranks that had connected may have ended, because they have lost their connection.
+  JoinRequest again = request;
+  again.timeout_ns = std::min(again.timeout_ns, kNoticeNs);
+  const Error error = base::error_of(thrown);
+  tell_others(again, error);
+  return error;
 }
 
 Result<Joined> join_or_serve(const JoinRequest& request) {
