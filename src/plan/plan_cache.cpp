@@ -13,6 +13,7 @@
 #include "arith/kernel.hpp"
 #include "arith/sums/sum_in_order.hpp"
 #include "base/log.hpp"
+#include "model/default_machine.hpp"
 #include "plan/digest.hpp"
 #include "plan/make_programs.hpp"
 #include "plan/operator_failure.hpp"
