@@ -160,8 +160,8 @@ class OneApplies(Running):
         for name in ("operators", "sums", "derived"):
             with self.subTest(name=name):
                 done = mpirun(4, [OPTIONS.one_applies, name], more)
-                self.assertNotEqual(done.returncode, 0)
-                self.assertIn("not true", done.stderr)
+                # The text of a rank that aborts may get lost.
+                self.assertEqual(done.returncode, 3, done.stderr)
 
 
 class Scenarios(Running):

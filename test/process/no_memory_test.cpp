@@ -77,7 +77,7 @@ TEST(NoMemoryAtStart, AllRanksHearOfIt) {
   for (const int victim : {0, 2}) {
     const long needed = count_allocations(victim);
     ASSERT_GT(needed, 100);
-    constexpr long kBeforeJob = 300;  // until then, a rank has more than one way to tell the others
+    constexpr long kBeforeJob = 300;  // until a rank has joined, it needs fewer
     constexpr long kTries = 50;
     const long stride = std::max(1L, needed / kTries);
     for (long number = 0; number < needed && !testing::Test::HasFailure();) {
