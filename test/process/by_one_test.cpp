@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "harness/outcome.hpp"
+#include "harness/scale.hpp"
 #include "process/ranks.hpp"
 
 namespace unisono::harness::by_one_test {
@@ -64,12 +65,10 @@ void call(Form form, unisono_comm_t world, Blocking blocking, Started started, P
 
 class Caller {
  public:
-  Caller(const ProcessRank& self, Form form, unisono_op_t op, std::int64_t count)
-      : self_(self), form_(form), op_(op), count_(count) {
-    for (std::int64_t i = 0; i < count * self.ranks; ++i) {
-      input_.push_back(contribution(self.rank, i));
-    }
-  }
+  // `input` has `count` elements for each rank at least.
+  Caller(const ProcessRank& self, Form form, unisono_op_t op, const std::vector<double>& input,
+         std::int64_t count)
+      : self_(self), form_(form), op_(op), count_(count), input_(input) {}
 
   void reduce(int root) {
     begin();
@@ -129,18 +128,25 @@ class Caller {
   Form form_;
   unisono_op_t op_;
   std::int64_t count_;
-  std::vector<double> input_, output_;
+  const std::vector<double>& input_;
+  std::vector<double> output_;
 };
 
 void call_all(const ProcessRank& self) {
   own_rank = self.rank;
+  // The longest goes in several segments.
+  const std::vector<std::int64_t> counts = {1, 7, 3000, kSanitized ? 20'001 : 70'001};
+  std::vector<double> input(static_cast<std::size_t>(counts.back() * self.ranks));
+  for (std::size_t i = 0; i < input.size(); ++i) {
+    input[i] = contribution(self.rank, static_cast<std::int64_t>(i));
+  }
   for (const int commutes : {0, 1}) {
     unisono_op_t op = -1;
     ASSERT_TRUE(succeeded(unisono_op_create(combine, commutes, nullptr, &op)));
     for (const Form form : {Form::blocking, Form::started, Form::persistent}) {
-      for (const std::int64_t count : {1, 7, 3000, 70'001}) {
+      for (const std::int64_t count : counts) {
         SCOPED_TRACE(count);
-        Caller caller(self, form, op, count);
+        Caller caller(self, form, op, input, count);
         caller.reduce(0);
         caller.reduce(self.ranks - 1);
         caller.allreduce();

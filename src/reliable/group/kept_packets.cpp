@@ -8,8 +8,8 @@ namespace unisono::reliable {
 void KeptPackets::keep(const wire::Header& header, std::span<const std::byte> payload,
                        std::int64_t now_ns) {
   if (packets_.empty()) {
-    packets_.resize(most_);
-    bytes_.resize(most_ * payload_bytes_);
+    bytes_ = std::make_unique_for_overwrite<std::byte[]>(most_ * payload_bytes_);
+    packets_.resize(most_);  // last: if memory is refused, the next packet asks for it again
   }
   const std::uint64_t number = header.sequence;
   Packet& packet = packets_[number % packets_.size()];
@@ -20,7 +20,7 @@ void KeptPackets::keep(const wire::Header& header, std::span<const std::byte> pa
   packet.bytes = static_cast<std::uint32_t>(payload.size());
   packet.sent_ns.fill(now_ns);  // to all of them at once
   if (payload.empty()) return;
-  std::memcpy(bytes_.data() + number % packets_.size() * payload_bytes_, payload.data(),
+  std::memcpy(bytes_.get() + number % packets_.size() * payload_bytes_, payload.data(),
               payload.size());
 }
 

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -37,15 +38,14 @@ class KeptPackets {
     return packet.valid && packet.number == number ? &packet : nullptr;
   }
   std::span<const std::byte> payload(const Packet& packet) const {
-    return std::span(bytes_).subspan(packet.number % packets_.size() * payload_bytes_,
-                                     packet.bytes);
+    return {bytes_.get() + packet.number % packets_.size() * payload_bytes_, packet.bytes};
   }
 
  private:
   std::uint64_t most_;
   std::size_t payload_bytes_;
   std::vector<Packet> packets_;
-  std::vector<std::byte> bytes_;
+  std::unique_ptr<std::byte[]> bytes_;
 };
 
 }  // namespace unisono::reliable

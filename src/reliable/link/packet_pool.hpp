@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -27,7 +28,9 @@ class PacketPool {
   static constexpr std::uint32_t kNone = ~0U;
 
   PacketPool(std::size_t packets, std::size_t payload_bytes)
-      : payload_bytes_(payload_bytes), packets_(packets), bytes_(packets * payload_bytes) {
+      : payload_bytes_(payload_bytes),
+        packets_(packets),
+        bytes_(std::make_unique_for_overwrite<std::byte[]>(packets * payload_bytes)) {
     free_.reserve(packets);
     for (std::size_t i = packets; i > 0; --i) free_.push_back(static_cast<std::uint32_t>(i - 1));
   }
@@ -46,10 +49,10 @@ class PacketPool {
   const KeptPacket& at(std::uint32_t index) const { return packets_[index]; }
   // Room for its payload.
   std::span<std::byte> room(std::uint32_t index) {
-    return std::span(bytes_).subspan(index * payload_bytes_, payload_bytes_);
+    return {bytes_.get() + index * payload_bytes_, payload_bytes_};
   }
   std::span<const std::byte> payload(std::uint32_t index) const {
-    return std::span(bytes_).subspan(index * payload_bytes_, packets_[index].payload_bytes);
+    return {bytes_.get() + index * payload_bytes_, packets_[index].payload_bytes};
   }
 
   std::size_t free() const { return free_.size(); }
@@ -58,7 +61,7 @@ class PacketPool {
  private:
   std::size_t payload_bytes_;
   std::vector<KeptPacket> packets_;
-  std::vector<std::byte> bytes_;
+  std::unique_ptr<std::byte[]> bytes_;  // not zeroed: most jobs use few of them
   std::vector<std::uint32_t> free_;
 };
 
