@@ -11,6 +11,7 @@
 #include "algorithm/algorithm.hpp"
 #include "cross/combination.hpp"
 #include "cross/trial.hpp"
+#include "harness/scale.hpp"
 
 namespace unisono::test::later_segments_test {
 namespace {
@@ -59,7 +60,8 @@ class LaterSegments : public testing::TestWithParam<Combination> {
 
   // A vector of many segments.
   static Shape long_shape(Collective collective, int ranks) {
-    const std::int64_t count = schedule::has_blocks(collective) ? 160'001 / ranks : 160'001;
+    const std::int64_t all = harness::kSanitized ? 80'001 : 160'001;
+    const std::int64_t count = schedule::has_blocks(collective) ? all / ranks : all;
     return {collective, ranks, ranks / 2 * (schedule::is_rooted(collective) ? 1 : 0), count, false};
   }
 
