@@ -376,6 +376,18 @@ std::optional<double> Pricer::ns_below(double most_ns, const Outline& outline, c
   return state_->outline_walk.ns_below(most_ns, outline, calls.segments);
 }
 
+double Pricer::work_of_last(const Outline& outline) {
+  return state_->outline_walk.work_of_last(outline);
+}
+
+double Pricer::most_work_ns(double most_ns, const Calls& calls) const {
+  const Clock<Instant>& clock = state_->clock;
+  if (most_ns == kAnyPrice || state_->costs.core_sets() != 1 || !clock.all_share_cores()) {
+    return kAnyPrice;
+  }
+  return clock.most_busy_ns(most_ns, calls.segments);
+}
+
 double Pricer::ns_of_alike(const Schedule& any, const Calls& calls) {
   return AlikeWalk<Instant>(state_->costs, any).price(calls).ns;
 }

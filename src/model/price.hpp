@@ -101,6 +101,11 @@ class Pricer {
                                  const Calls& calls);
   // The same of an outlined set, whose ranks are on one host.
   std::optional<double> ns_below(double most_ns, const Outline& outline, const Calls& calls);
+  // The first one is the work that the rank which was outlined last has to do by itself. If all
+  // ranks share one set of cores, a set whose ranks have work of most_work_ns() or more together
+  // takes `most_ns` or more.
+  double work_of_last(const Outline& outline);
+  double most_work_ns(double most_ns, const Calls& calls) const;  // infinite if they do not
   double ns_of_alike(const schedule::Schedule& any, const Calls& calls);
   double least_ns(const schedule::Schedule& one, const Calls& calls, Segments segments);
 

@@ -83,6 +83,38 @@ std::vector<Parameters> parameters_by_parts(const Algorithm& row, const Shape& s
   return {parameters};
 }
 
+// Decides when the search among numbers of pieces ends, from the lowest number up. The time is
+// about a + b s + c / s for s pieces, and so convex in 1 / s.
+class PieceSearch {
+ public:
+  // turns: of turning pieces, for which only a greater distance counts as clear.
+  explicit PieceSearch(bool turns) : turns_(turns) {}
+
+  // Whether none of more pieces than `value` is below `most_ns`, if that many take `ns`.
+  bool ends_after(int value, double ns, double most_ns) {
+    const double last_ns = std::exchange(last_ns_, ns);
+    const int last = std::exchange(last_, value);
+    if (last == 0) return false;
+    if (ns > last_ns) {
+      return ++dearer_ == kDearerInRow || (!turns_ && ns >= most_ns && ns - last_ns > kUneven * ns);
+    }
+    dearer_ = 0;
+    // One piece is a tree, without turns.
+    if (turns_ && last == 1) return false;
+    const double most_drop = kSafety * (last_ns - ns) * last / (value - last);
+    return ns - most_drop - (turns_ ? kUneven * ns : 0) >= most_ns;
+  }
+
+ private:
+  // Lengths that do not divide evenly, and costs that do not grow evenly, make times differ from
+  // that form.
+  static constexpr double kSafety = 2, kUneven = 0.05;
+
+  bool turns_;
+  int last_ = 0, dearer_ = 0;
+  double last_ns_ = 0;
+};
+
 // Looks for the parameters of a row that are cheapest for `priced`, if they are legal for `shape`.
 class CheapestOfRow {
  public:
@@ -102,6 +134,12 @@ class CheapestOfRow {
       return;
     }
     const Parameters usual = algorithm::default_parameters(row, priced);
+    if (row.parameters.size() == 1 && !stops_early(row.parameters[0]) &&
+        (row.parameters[0].counted == Counted::pieces ||
+         (row.parameters[0].counted == Counted::turning_pieces && !priced.hosts.given()))) {
+      compare_pieces(usual);
+      return;
+    }
     const auto usual_ns =
         look(usual, std::ranges::any_of(row.parameters, [&](const algorithm::ParameterSpec& spec) {
                return algorithm::counts_pieces(spec.counted) || stops_early(spec);
@@ -117,6 +155,25 @@ class CheapestOfRow {
   // Whether few ranks stand for many, and the search among a parameter's numbers may end early.
   bool stops_early(const algorithm::ParameterSpec& spec) const {
     return shape_.ranks > kRanksOfParameters && spec.names.empty();
+  }
+
+  // The numbers of pieces from the lowest up, until it is clear that no further one is cheaper than
+  // what is known.
+  void compare_pieces(const Parameters& usual) {
+    const bool turns = row_.parameters[0].counted == Counted::turning_pieces;
+    if (turns) look(usual, true);
+    PieceSearch search(turns);
+    for (const int value : values_to_price(row_.parameters[0], priced_.ranks)) {
+      Parameters parameters = usual;
+      parameters.values[0] = value;
+      const auto ns = look(parameters, true);
+      if (ns && search.ends_after(value, *ns, most_ns_)) break;
+    }
+    // Among equal ones the usual one wins.
+    if (best_ && best_->parameters != usual && look(usual, true) == best_->price.ns) {
+      best_->parameters = usual;
+      best_of_some_ = best_;
+    }
   }
 
   // If few ranks stand for many: all names, and of numbers those above the usual one and then those

@@ -128,7 +128,12 @@ std::optional<double> PriceBook::ns_below(double most_ns, const Algorithm& row,
   Known& known = known_[key_of(candidate, shape, pricing)];
   if (known.ns >= 0) return if_below(known.ns);
   if (known.at_least_ns >= most_ns) return std::nullopt;
-  const Set& set = set_of(candidate, shape, pricing);
+  const Set* found = set_of(candidate, shape, pricing, most_ns);
+  if (found == nullptr) {
+    known.at_least_ns = most_ns;
+    return std::nullopt;
+  }
+  const Set& set = *found;
   model::Pricer& pricer = pricer_of(shape, pricing);
   const auto find_ns = [&]() -> std::optional<double> {
     if (set.are_alike) return pricer.ns_of_alike(set.schedules.front(), set.calls);
@@ -144,10 +149,10 @@ std::optional<double> PriceBook::ns_below(double most_ns, const Algorithm& row,
   return if_below(*ns);
 }
 
-const PriceBook::Set& PriceBook::set_of(const Candidate& candidate, const Shape& shape,
-                                        const Pricing& pricing) {
+const PriceBook::Set* PriceBook::set_of(const Candidate& candidate, const Shape& shape,
+                                        const Pricing& pricing, double most_ns) {
   const auto found = std::ranges::find(sets_, candidate, &Set::candidate);
-  if (found != sets_.end()) return *found;
+  if (found != sets_.end()) return &*found;
   const Building building(*this);
   // Sets of all of many ranks are priced once only, and their memory serves the next one.
   for (Set& each : sets_) {
@@ -158,17 +163,34 @@ const PriceBook::Set& PriceBook::set_of(const Candidate& candidate, const Shape&
   Set& set = sets_[next_set_];
   next_set_ = (next_set_ + 1) % sets_.size();
   set.candidate = {};
-  set.calls = build(candidate, shape, pricing, set);
+  const auto calls = build(candidate, shape, pricing, most_ns, 1, set);
+  if (!calls) return nullptr;
+  set.calls = *calls;
   set.calls.slot_indexes = 0;  // no price in a row
-  if (set.calls.segments > 1) {
-    build(candidate, segment_of(*candidate.row, shape, set.calls.segments), pricing, set);
-  }
+  if (!cut(candidate, shape, pricing, most_ns, set)) return nullptr;
   set.candidate = candidate;
-  return set;
+  return &set;
 }
 
-model::Calls PriceBook::build(const Candidate& candidate, const Shape& shape,
-                              const Pricing& pricing, Set& set) {
+// Most rows do the same steps at any length, so that a segment seldom needs schedules of its own.
+bool PriceBook::cut(const Candidate& candidate, const Shape& shape, const Pricing& pricing,
+                    double most_ns, Set& set) {
+  const std::int64_t segments = set.calls.segments;
+  if (segments == 1) return true;
+  const Shape segment = segment_of(*candidate.row, shape, segments);
+  if (set.is_outlined && !one_stands_for_all(*candidate.row, segment) &&
+      set.outline.scale(shape.count, segment.count)) {
+    return true;
+  }
+  return build(candidate, segment, pricing, most_ns, segments, set).has_value();
+}
+
+// Where ranks share cores, these need the time for the work of all. So many candidates end before
+// the schedules of all ranks are built. A call whose first ranks need segments has the work of
+// those.
+std::optional<model::Calls> PriceBook::build(const Candidate& candidate, const Shape& shape,
+                                             const Pricing& pricing, double most_ns,
+                                             std::int64_t segments, Set& set) {
   give_back(set.schedules);
   const int built = one_stands_for_all(*candidate.row, shape) ? 1 : shape.ranks;
   set.are_alike = built < shape.ranks;
@@ -181,6 +203,11 @@ model::Calls PriceBook::build(const Candidate& candidate, const Shape& shape,
   set.outline.clear();
   if (!set.is_outlined) set.schedules.reserve(static_cast<std::size_t>(built));
   const bool has_root = root_ && root_of_ == candidate;
+  model::Pricer& pricer = pricer_of(shape, pricing);
+  const double most_work_ns = set.is_outlined && !rotates
+                                  ? pricer.most_work_ns(most_ns, {.segments = segments})
+                                  : kAnyPrice;
+  double work_ns = 0;
   for (int rank = 0; rank < last; ++rank) {
     Schedule schedule = has_root && rank == shape.root
                             ? std::move(*root_)
@@ -189,6 +216,11 @@ model::Calls PriceBook::build(const Candidate& candidate, const Shape& shape,
     if (set.is_outlined) {
       set.outline.add(schedule, helps);
       spares_.keep(std::move(schedule));
+      if (most_work_ns == kAnyPrice) continue;
+      work_ns += pricer.work_of_last(set.outline);
+      if (work_ns < most_work_ns || (segments == 1 && need.calls_of(shape).segments > 1)) continue;
+      if (has_root) root_.reset();
+      return std::nullopt;
     } else {
       set.schedules.push_back(std::move(schedule));
     }

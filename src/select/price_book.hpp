@@ -90,11 +90,17 @@ class PriceBook {
                     const Pricing& pricing);
   double least_ns(const algorithm::Algorithm& row, const algorithm::Parameters& parameters,
                   const schedule::Shape& shape, const Pricing& pricing);
-  const Set& set_of(const Candidate& candidate, const schedule::Shape& shape,
-                    const Pricing& pricing);
-  // Puts the schedules of a candidate, or of a segment of it, into the set; how its calls go.
-  model::Calls build(const Candidate& candidate, const schedule::Shape& shape,
-                     const Pricing& pricing, Set& set);
+  // Null if it noticed that the price is `most_ns` or more.
+  const Set* set_of(const Candidate& candidate, const schedule::Shape& shape,
+                    const Pricing& pricing, double most_ns);
+  // Puts the schedules of a candidate into the set, or those of one of so many segments; how calls
+  // go by them. nullopt if it noticed that the price is `most_ns` or more.
+  std::optional<model::Calls> build(const Candidate& candidate, const schedule::Shape& shape,
+                                    const Pricing& pricing, double most_ns, std::int64_t segments,
+                                    Set& set);
+  // Makes the set that of a segment, if its calls have several; false as build() returns nullopt.
+  bool cut(const Candidate& candidate, const schedule::Shape& shape, const Pricing& pricing,
+           double most_ns, Set& set);
   model::Pricer& pricer_of(const schedule::Shape& shape, const Pricing& pricing);
 
   void keep_root(const Candidate& candidate, schedule::Schedule&& schedule);

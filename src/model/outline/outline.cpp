@@ -2,6 +2,7 @@
 #include "model/outline/outline.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 #include "base/index.hpp"
 #include "schedule/step_order.hpp"
@@ -69,6 +70,16 @@ void Outline::add(const Schedule& schedule, bool are_helped) {
     }
   }
   step_count_ = static_cast<std::size_t>(step - steps_.data());
+}
+
+bool Outline::scale(std::int64_t from, std::int64_t to) {
+  const std::int64_t common = std::gcd(from, to);
+  const std::int64_t parts = from / common, times = to / common;
+  if (!std::ranges::all_of(sizes_, [parts](std::int64_t size) { return size % parts == 0; })) {
+    return false;
+  }
+  for (std::int64_t& size : sizes_) size = size / parts * times;
+  return true;
 }
 
 Outline::Step* Outline::more_steps(std::size_t count) {

@@ -30,6 +30,10 @@ class Outline {
   void clear();
   // The schedule of the next rank. are_helped: other ranks may do its steps.
   void add(const schedule::Schedule& schedule, bool are_helped);
+  // Makes it that of calls of `to` elements in place of `from`; false if a number would not be
+  // whole, and then it stays. A vector of equal parts is cut into as many parts again, so that the
+  // steps are the same. No rank may be added then.
+  bool scale(std::int64_t from, std::int64_t to);
   // So many further ranks, each with the steps of rank 0 and peers as much further on, cyclically.
   void rotate(int ranks);
 

@@ -13,7 +13,7 @@ namespace unisono::model {
 std::optional<double> OutlineWalk::ns_below(double most_ns, const Outline& outline,
                                             std::int64_t segments) {
   outline_ = &outline;
-  work_out_sizes();
+  work_out_sizes(0);
   most_ns_ = most_ns;
   most_busy_ns_ = most_ns == kAnyPrice || !clock_.all_share_cores()
                       ? kAnyPrice
@@ -34,9 +34,38 @@ std::optional<double> OutlineWalk::ns_below(double most_ns, const Outline& outli
   return ns;
 }
 
-void OutlineWalk::work_out_sizes() {
-  sizes_.clear();
-  for (const std::int64_t elements : outline_->sizes()) {
+double OutlineWalk::work_of_last(const Outline& outline) {
+  outline_ = &outline;
+  const int rank = outline.ranks() - 1;
+  if (rank == 0) sizes_.clear();
+  work_out_sizes(sizes_.size());
+  double work = costs_.start_up().sum() + staging_of(rank);
+  for (const Outline::Step& step : outline.steps_of(rank)) {
+    const OfSize& cost = sizes_[base::index(step.size)];
+    switch (step.kind) {
+      case Outline::Kind::send:
+        work += cost.occupies;
+        break;
+      case Outline::Kind::multicast:
+        work += cost.multicasts ? cost.occupies : cost.occupies * step.peer;
+        break;
+      case Outline::Kind::wait:
+        work += cost.reception;
+        break;
+      case Outline::Kind::reduce:
+        work += cost.reduction * step.peer;
+        break;
+      case Outline::Kind::copy:
+        work += cost.copy;
+        break;
+    }
+  }
+  return work;
+}
+
+void OutlineWalk::work_out_sizes(std::size_t known) {
+  sizes_.resize(known);
+  for (const std::int64_t elements : outline_->sizes().subspan(known)) {
     const MessageCost& message = costs_.message(false, elements);
     sizes_.push_back({.occupies = message.occupies.sum(),
                       .gap = message.gap.sum(),

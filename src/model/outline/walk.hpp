@@ -24,6 +24,9 @@ class OutlineWalk {
 
   // nullopt if the price is `most_ns` or more, which it may notice before it has executed all.
   std::optional<double> ns_below(double most_ns, const Outline& outline, std::int64_t segments);
+  // The time for which the rank that was outlined last needs a core, whenever messages arrive. It
+  // has no hand-overs.
+  double work_of_last(const Outline& outline);
 
  private:
   // The nanoseconds of a number of elements.
@@ -38,7 +41,8 @@ class OutlineWalk {
     schedule::SlotId awaited = -1;
   };
 
-  void work_out_sizes();
+  // The first ones, so many, are known.
+  void work_out_sizes(std::size_t known);
   void begin();
   void begin_again();
   // One segment; false if it stopped early, since the price is too high.

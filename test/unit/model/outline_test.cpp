@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdint>
@@ -97,6 +98,73 @@ TEST(Outline, OfRowsThatRotateNeedsOneSchedule) {
     ++compared;
   });
   EXPECT_GT(compared, 10);
+}
+
+// A segment's schedules are those of the call, with shorter parts.
+TEST(Outline, ScaledHasThePriceOfSchedulesOfThatLength) {
+  constexpr std::int64_t kFrom = 1 << 14, kTo = 3 << 10;
+  int scaled = 0;
+  for (const Algorithm& row : algorithm::table()) {
+    for (const int ranks : {2, 6, 8}) {
+      Shape shape{.collective = row.collective, .ranks = ranks, .count = kFrom};
+      if (row.collective == schedule::Collective::barrier) continue;
+      shape.exact = row.sums_exactly;
+      const auto parameters = algorithm::default_parameters(row, shape);
+      if (!algorithm::is_legal(row, shape, parameters)) continue;
+      const auto outline_of = [&](std::int64_t count) {
+        Shape of = shape;
+        of.count = count;
+        Outline outline;
+        for (int r = 0; r < ranks; ++r) outline.add(row.build(of, parameters, r), true);
+        return outline;
+      };
+      Outline outline = outline_of(kFrom);
+      if (!outline.scale(kFrom, kTo)) continue;
+      Pricer pricer(default_machine(), work_of({Engine::helping, 2}, shape), shape);
+      EXPECT_EQ(pricer.ns_below(kAnyPrice, outline, {}),
+                pricer.ns_below(kAnyPrice, outline_of(kTo), {}))
+          << row.name << ", " << ranks << " ranks";
+      ++scaled;
+    }
+  }
+  EXPECT_GT(scaled, 100);
+}
+
+TEST(Outline, IsNotScaledToParts) {
+  const Shape shape{.collective = schedule::Collective::broadcast, .ranks = 2, .count = 10};
+  schedule::Builder builder(shape, 0);
+  builder.send(1, 0, schedule::input(0, 10));
+  builder.send(1, 1, schedule::input(0, 5));
+  Outline outline;
+  outline.add(std::move(builder).take(), false);
+  const std::vector<std::int64_t> before(outline.sizes().begin(), outline.sizes().end());
+  EXPECT_FALSE(outline.scale(10, 5));  // 5 would be 2.5
+  EXPECT_EQ(before, std::vector<std::int64_t>(outline.sizes().begin(), outline.sizes().end()));
+  EXPECT_TRUE(outline.scale(5, 15));
+  EXPECT_EQ(std::ranges::max(outline.sizes()), 30);
+}
+
+// Shared cores need the time for the work of all ranks.
+TEST(Outline, WorkOfRanksIsALowerBoundOfThePrice) {
+  int compared = 0, infinite = 0;
+  for_each_set([&](const Algorithm& row, const Shape& shape, const std::vector<Schedule>& set) {
+    for (const Case& each : kCases) {
+      Outline outline;
+      Pricer pricer(default_machine(), work_of(each, shape), shape);
+      double work_ns = 0;
+      for (const Schedule& one : set) {
+        outline.add(one, each.engine == Engine::helping);
+        work_ns += pricer.work_of_last(outline);
+      }
+      const double above_ns = std::nextafter(*pricer.ns_below(kAnyPrice, outline, {}), kAnyPrice);
+      EXPECT_LT(work_ns, pricer.most_work_ns(above_ns, {}))
+          << row.name << ", " << shape.ranks << " ranks, " << shape.count << " elements";
+      ++(pricer.most_work_ns(above_ns, {}) == kAnyPrice ? infinite : compared);
+      EXPECT_EQ(pricer.most_work_ns(kAnyPrice, {}), kAnyPrice);
+    }
+  });
+  EXPECT_GT(compared, 500);
+  EXPECT_GT(infinite, 500);
 }
 
 // A multicast has its targets elsewhere, which have to move with it.
