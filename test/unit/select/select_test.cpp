@@ -478,8 +478,15 @@ TEST(Choose, HostsThatShareCoresTakeStreamsForMiddleSizes) {
   EXPECT_EQ(name(Collective::reduce, 5, 1, below - 4), "fnomial(4)");
   EXPECT_EQ(name(Collective::reduce, 8, 1, below), "serial");
   EXPECT_EQ(name(Collective::reduce, 4, 1, from), "serial") << "two hosts for each core";
+  EXPECT_EQ(name(Collective::allreduce, 8, 1, 8 * from), "reduce-scatter-allgather");
+  const auto whole = model::constant_of(machine, model::Constant::exchanged_whole).count();
+  for (const int hosts : {3, 4}) {
+    EXPECT_EQ(name(Collective::allreduce, hosts, 1, hosts * from), "pairwise");
+    EXPECT_EQ(name(Collective::allreduce, hosts, 1, whole), "pairwise");
+    EXPECT_EQ(name(Collective::allreduce, hosts, 1, whole + 4), "reduce-scatter-allgather");
+    EXPECT_NE(name(Collective::allreduce, hosts, 1, hosts * from, false), "pairwise");
+  }
   for (const int hosts : {3, 4, 8}) {
-    EXPECT_EQ(name(Collective::allreduce, hosts, 1, hosts * from), "reduce-scatter-allgather");
     EXPECT_EQ(name(Collective::allreduce, hosts, 1, hosts * (from - 4)),
               "gather-release(" + std::to_string(hosts == 8 ? 7 : hosts) + ")");
   }
