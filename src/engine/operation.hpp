@@ -23,6 +23,7 @@ struct NicOperation {
   std::uint64_t number = 0;        // among the communicator's operations in the NIC path
   NicFlight* flight = nullptr;     // once this rank's contribution is in the NIC path
   bool is_armed = false;           // the program will wake this rank
+  bool is_detached = false;        // its call has returned; the programs complete it
   bool has_looked = false;         // a step has looked for the result
   std::int64_t examined_ns = 0;    // the last thorough look
   std::int64_t pause_ns = 0;       // length of the next sleep; 0: the rank has not slept for it

@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "base/clock.hpp"
+#include "comm/nic/nic_leave.hpp"
 #include "engine/nic/nic_patience.hpp"
 #include "wait/short_slices.hpp"
-#include "wait/wait_until.hpp"
 
 namespace unisono::comm {
 namespace {
@@ -35,6 +35,13 @@ bool has_come(engine::NicGroup& group, engine::NicFlight* flight) {
   return done && *done;
 }
 
+// A rank that takes nothing need not wait for the result: the non-root ranks of a reduce, and the
+// root of a broadcast. It waits until the sum of its subtree is on its way. From then on its
+// program answers for it, and no other rank needs its process.
+bool may_return(const engine::NicOperation& own) {
+  return !own.call.takes && own.flight->given() == ~std::uint32_t{0};
+}
+
 }  // namespace
 
 NicEngine::NicEngine(const Members& members, const Segment& segment, OperationQueue& queue,
@@ -45,7 +52,7 @@ NicEngine::NicEngine(const Members& members, const Segment& segment, OperationQu
       contention_(members.job().cores().contention()),
       path_(std::move(path)),
       peers_(members, segment, *path_),
-      started_(path_->completed) {}
+      order_(path_->completed) {}
 
 NicEngine::~NicEngine() = default;
 
@@ -53,15 +60,14 @@ void NicEngine::start(Operation& operation, const plan::Plan& plan, const engine
   operation.nic = {.call = *plan.nic, .input = launch.input, .output = launch.output};
   operation.nic.call.combine |= launch.history << UNISONO_NIC_COMBINE_BITS;
   operation.nic.history = launch.history;
-  operation.nic.number = started_++;
-  waiting_.push_back(&operation);
+  order_.add(operation);
   post();
 }
 
 // Posts what the group has room for. The first operation always has room. So all ranks can go on to
 // an operation that any of them has posted.
 void NicEngine::post() {
-  for (Operation* const operation : waiting_) {
+  for (Operation* const operation : order_.all()) {
     engine::NicOperation& own = operation->nic;
     if (own.flight != nullptr) continue;
     if (error_ || !path_->group->may_start(own.call)) return;
@@ -80,17 +86,19 @@ void NicEngine::post() {
 }
 
 Outcome NicEngine::step(Operation& operation) {
+  collect();
   if (error_ && operation.index >= error_from_) return Outcome::failed;
   engine::NicOperation& own = operation.nic;
   if (own.flight == nullptr) {
     post();
     if (own.flight == nullptr) return error_ ? Outcome::failed : Outcome::blocked;
   }
-  const bool is_first = &operation == current();
+  const bool is_first = &operation == order_.first_awaited();
   const int patient = std::exchange(own.has_looked, true) ? kLooks : kFirstLooks;
   const int looks = is_first ? patient : 1;
   const bool took_turns = patient == kLooks && own.pause_ns == 0;
   for (int i = 0; i < looks; ++i) {
+    if (may_return(own)) return detach(operation);
     const auto done = path_->group->poll(*own.flight);
     if (!done) return fail(operation, done.error());
     if (!*done) continue;
@@ -114,16 +122,34 @@ Outcome NicEngine::finish(Operation& operation) {
     return fail(operation, taken.error());
   }
   disarm(operation);
-  std::erase(waiting_, &operation);
-  count_completed();
+  path_->completed = order_.remove(operation);
   post();
   publish();
   return Outcome::finished;
 }
 
-// Others take the number to mean that all operations before it are done.
-void NicEngine::count_completed() {
-  path_->completed = waiting_.empty() ? started_ : waiting_.front()->nic.number;
+Outcome NicEngine::detach(Operation& operation) {
+  disarm(operation);
+  order_.detach(operation);
+  publish();
+  return Outcome::finished;
+}
+
+// Frees the places of detached operations that are done. An error of one is that of the next call.
+void NicEngine::collect() {
+  while (Operation* const first = order_.first_detached()) {
+    if (error_) return;
+    const auto done = path_->group->poll(*first->nic.flight);
+    if (done && !*done) return;
+    const base::Status taken =
+        done ? path_->group->take(*first->nic.flight) : base::Status(done.error());
+    if (!taken) {
+      fail(*first, taken.error());
+      return;
+    }
+    disarm(*first);
+    path_->completed = order_.remove(*first);
+  }
 }
 
 // True if it was armed.
@@ -156,9 +182,10 @@ Error NicEngine::error(const Operation& operation) const {
 // later operations are cancelled as well.
 void NicEngine::cancel(Operation& operation) {
   disarm(operation);
-  if (std::erase(waiting_, &operation) == 0) return;
-  started_ = std::min(started_, operation.nic.number);
-  if (!waiting_.empty()) return;
+  if (!order_.cancel(operation)) return;
+  const Operation* const first = order_.first_detached();
+  if (first != nullptr && failures_.has_failed_by(first->index)) order_.drop_detached();
+  if (!order_.is_empty()) return;
   NicProgress own = progress();
   own.ended = true;
   peers_.publish(own);
@@ -188,7 +215,7 @@ bool NicEngine::completed_by(const Operation& operation, int rank) const {
 // A rank's progress word says no more than whether it has called the first operation.
 engine::Stall NicEngine::describe_stall(const Operation& operation) const {
   engine::Stall stall;
-  const Operation& first = waiting_.empty() ? operation : *waiting_.front();
+  const Operation& first = order_.is_empty() ? operation : *order_.first();
   for (const NicPath::Neighbour& next : path_->neighbours) {
     const auto other = peers_.of(next);
     if (next.here && other && has_fewer_calls(*other, first.index + 1)) {
@@ -199,15 +226,16 @@ engine::Stall NicEngine::describe_stall(const Operation& operation) const {
 }
 
 bool NicEngine::sleeps_at_once(std::int64_t now_ns) const {
-  return !waiting_.empty() && contention_.is_there(now_ns);
+  return order_.first_awaited() != nullptr && contention_.is_there(now_ns);
 }
 
 // If other programs compute on the core, a rank sleeps at once and until it is woken. It would not
-// get a yielded core back soon. Otherwise it polls with short sleeps for a while. With more ranks
-// than cores, each wake-up costs the others more than those sleeps. The first operation decides. If
-// it is to wake the rank, others with the same descriptor may do so as well.
+// get a yielded core back soon. A root of a reduce does so, too, because no other rank is woken.
+// Otherwise it polls with short sleeps for a while. With more ranks than cores, each wake-up costs
+// the others more than those sleeps. The first operation decides. If it is to wake the rank, others
+// with the same descriptor may do so as well.
 engine::SleepTarget NicEngine::prepare_sleep(Operation& operation, std::int64_t limit_ns) {
-  const Operation* const first = current();
+  const Operation* const first = order_.first_awaited();
   engine::NicOperation& own = operation.nic;
   const std::int64_t now_ns = base::now_ns();
   if (own.flight != nullptr) limit_ns = std::min(limit_ns, own.flight->question_in_ns(now_ns));
@@ -221,8 +249,8 @@ engine::SleepTarget NicEngine::prepare_sleep(Operation& operation, std::int64_t 
   }
   std::int64_t& pause_ns = own.pause_ns;
   const bool at_once = sleeps_at_once(now_ns);
-  if (pause_ns == 0) pause_ns = at_once ? kFirstSleep : kFirstPauseNs;
-  if (pause_ns < kLongestPauseNs || !path_->group->is_woken() || own.flight == nullptr) {
+  if (pause_ns == 0) pause_ns = at_once || own.call.takes_alone ? kFirstSleep : kFirstPauseNs;
+  if (pause_ns < kLongestPauseNs || !path_->group->is_woken()) {
     pause_ns = std::min(pause_ns, kLongestPauseNs);
     return {.limit_ns = std::min(limit_ns, pause_ns)};
   }
@@ -230,15 +258,22 @@ engine::SleepTarget NicEngine::prepare_sleep(Operation& operation, std::int64_t 
       members_.job().cores().wait_policy().short_slices != wait::ShortSlices::never;
   if (at_once && may_ask) wait::ask_for_short_slices();
   pause_ns = std::max(pause_ns, kFirstSleep);
-  own.is_armed = true;
-  if (!own.flight->arm()) return {.limit_ns = 0};  // the result is there
-  return {.limit_ns = std::min(limit_ns, pause_ns), .descriptor = own.flight->wake_descriptor()};
+  // One that is not posted waits for room, which a detached one before it has. If that is done
+  // just before the sleep, nothing wakes the rank.
+  const bool is_posted = own.flight != nullptr;
+  if (!is_posted) limit_ns = std::min(limit_ns, kLongestPauseNs);
+  engine::NicOperation& awaited = is_posted ? own : order_.first()->nic;
+  awaited.is_armed = true;
+  if (!awaited.flight->arm()) return {.limit_ns = 0};  // the result is there
+  return {.limit_ns = std::min(limit_ns, pause_ns),
+          .descriptor = awaited.flight->wake_descriptor()};
 }
 
 void NicEngine::after_sleep(Operation& operation, bool was_woken) {
   std::int64_t& pause_ns = operation.nic.pause_ns;
-  const bool was_armed = disarm(operation);
-  if (&operation != current()) return;
+  bool was_armed = disarm(operation);
+  if (Operation* const first = order_.first_detached()) was_armed |= disarm(*first);
+  if (&operation != order_.first_awaited()) return;
   if (!was_armed) {
     if (pause_ns <= kLongestPauseNs) pause_ns *= 2;
   } else if (!was_woken) {
@@ -246,8 +281,15 @@ void NicEngine::after_sleep(Operation& operation, bool was_woken) {
   }
 }
 
+// The calls of detached operations have returned, so all later ones are told of the error.
+void NicEngine::report_error() {
+  if (error_) failures_.fail_all(error_->code, error_->message, error_from_);
+}
+
 void NicEngine::examine() {
-  Operation* const operation = current();
+  collect();
+  if (order_.first_detached() != nullptr) report_error();
+  Operation* const operation = order_.first();
   if (operation == nullptr || failures_.has_failed_by(operation->index)) return;
   if (const base::Status there = path_->group->repair(); !there) {
     fail(*operation, there.error());
@@ -301,7 +343,7 @@ void NicEngine::await_silence() {
 // before those below it have their results as well, and after an allgather none leaves before all
 // have.
 bool NicEngine::examine_members() {
-  Operation* const operation = current();
+  Operation* const operation = order_.first();
   if (operation == nullptr) return false;
   for (int r = 0; r < members_.size(); ++r) {
     const job::RankState state = members_.state(r);
@@ -392,10 +434,11 @@ void NicEngine::examine_progress(Operation& operation) {
 // While operations are posted, the progress word describes the first, whatever the rank has called
 // since.
 NicProgress NicEngine::progress() const {
-  const Operation* const first = current();
+  const Operation* const first = order_.first();
   NicProgress own = {.history = queue_.history(),
                      .calls = nic_calls(queue_.next_index()),
                      .completed = nic_completed(path_->completed),
+                     .returned = order_.detached(),
                      .ended = failures_.has_failed()};
   if (first == nullptr) return own;
   own.history = first->nic.history;
@@ -405,41 +448,10 @@ NicProgress NicEngine::progress() const {
   return own;
 }
 
-// Whether no neighbour may still ask this rank for the last result, and no requested packet is
-// under way to it. Ranks on this host need nothing from it: they have the results in shared memory.
-bool NicEngine::may_leave() const {
-  NicProgress waiting = progress();
-  waiting.completed -= 1;  // like a rank that lacks the last result
-  return std::ranges::all_of(path_->neighbours, [&](const NicPath::Neighbour& next) {
-    if (next.here || !members_.lives(next.rank)) return true;
-    if (peers_.awaits_answer(next)) return false;
-    if (!path_->may_be_asked_by(next)) return true;
-    const auto other = peers_.of(next);
-    return other && (other->ended || has_result(waiting, *other));
-  });
-}
-
 void NicEngine::leave() {
-  job::Job& job = members_.job();
-  const std::int64_t deadline_ns = base::now_ns() + job::SilenceLimits::of(job.settings()).lost_ns;
-  network::AnsweringThread& thread = job.network()->agent();
-  publish();
-  const auto turn = [&] { return may_leave() || base::now_ns() >= deadline_ns; };
-  const auto sleep = [&] {
-    for (NicPath::Neighbour& next : path_->neighbours) {
-      if (path_->may_be_asked_by(next)) peers_.ask(next);
-    }
-    const int sleeper = thread.announce();
-    job.carry_network();
-    if (!may_leave()) thread.sleep(sleeper, base::kMillisecond, {});
-    thread.withdraw(sleeper);
-    job.watch().look(base::now_ns());
-    return false;
-  };
-  // It has to ask before anything can come, so it sleeps at once.
-  wait::Waiter waiter(job.cores().wait_policy(), contention_);
-  wait::wait_until(
-      waiter, turn, [] { return true; }, sleep);
+  NicLeave leave(*this);
+  leave.wait_for_results();
+  leave.wait_for_neighbours();
   NicProgress own = progress();
   own.ended = true;
   peers_.publish(own);

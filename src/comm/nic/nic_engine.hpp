@@ -3,15 +3,16 @@
 // their starts, as many as its group has room for (nic_group.hpp). They end in any order. In the
 // normal case, ranks exchange no progress. When the first of them takes long, the engine looks for
 // the reason: lost packets, a member that has made a different call or is gone, a daemon that has
-// ended. One thread at a time.
+// ended. The call of a rank that takes no result returns when its part is on its way (decision 72).
+// One thread at a time.
 #pragma once
 
-#include <deque>
 #include <memory>
 #include <optional>
 
 #include "comm/failure/failure_state.hpp"
 #include "comm/members.hpp"
+#include "comm/nic/nic_order.hpp"
 #include "comm/nic/nic_path.hpp"
 #include "comm/nic/nic_peers.hpp"
 #include "comm/operations/operation_queue.hpp"
@@ -46,26 +47,26 @@ class NicEngine final : public engine::Engine {
   bool examine_members();
   // Lets members on this host and on others see how far this rank is.
   void publish() { peers_.publish(progress()); }
-  // Before the communicator ends: waits until no neighbour may still ask this rank for a packet.
-  // Until then the programs of this host must answer for it.
+  // Before the communicator ends (nic_leave.hpp).
   void leave();
 
  private:
+  friend class NicLeave;
   void post();
   engine::Outcome finish(engine::Operation& operation);
   void publish_given(engine::NicOperation& own);
   engine::Outcome fail(const engine::Operation& operation, const base::Error& why);
-  void count_completed();
+  engine::Outcome detach(engine::Operation& operation);
+  void collect();
+  void report_error();
   bool disarm(engine::Operation& operation);
   base::Error difference(const engine::Operation& operation, int other) const;
-  engine::Operation* current() const { return waiting_.empty() ? nullptr : waiting_.front(); }
   NicProgress progress() const;
   bool is_owed_by(const NicPath::Neighbour& next, const NicProgress& own,
                   const std::optional<NicProgress>& other) const;
   void await_silence();
   void examine_progress(engine::Operation& operation);
   void ask_for_failure();
-  bool may_leave() const;
 
   const Members& members_;
   OperationQueue& queue_;
@@ -73,10 +74,9 @@ class NicEngine final : public engine::Engine {
   wait::CoreContention& contention_;
   const std::unique_ptr<NicPath> path_;
   NicPeers peers_;
-  std::deque<engine::Operation*> waiting_;  // in the order of their starts; the first is posted
-  std::uint64_t started_ = 0;               // operations in the NIC path that were not cancelled
-  std::optional<base::Error> error_;        // of the first operation that failed, and ...
-  std::uint64_t error_from_ = 0;            // ... its index
+  NicOrder order_;                    // the first is posted
+  std::optional<base::Error> error_;  // of the first operation that failed, and ...
+  std::uint64_t error_from_ = 0;      // ... its index
 };
 
 }  // namespace unisono::comm

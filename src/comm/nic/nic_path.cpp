@@ -13,8 +13,10 @@ namespace {
 constexpr unsigned kGivenBit = 0, kGivenBits = 1U << select::SplitChoice::kMost;
 constexpr unsigned kEndedBit = kGivenBit + kGivenBits;
 constexpr unsigned kCallsBit = kEndedBit + 1, kCallsBits = 18;
-constexpr unsigned kCompletedBit = kCallsBit + kCallsBits, kCompletedBits = 17;
+constexpr unsigned kReturnedBit = kCallsBit + kCallsBits, kReturnedBits = 3;
+constexpr unsigned kCompletedBit = kReturnedBit + kReturnedBits, kCompletedBits = 14;
 constexpr unsigned kHistoryBit = kCompletedBit + kCompletedBits;
+static_assert(nic::kInFlightMax < 1U << kReturnedBits);
 static_assert(kHistoryBit + plan::kDigestBits == 64);
 
 // Bits for the number of a communicator's request; a larger number would reach into the next
@@ -34,6 +36,7 @@ std::int64_t ahead(std::uint64_t own, std::uint64_t other, unsigned bits) {
 std::uint64_t NicProgress::word() const {
   return std::uint64_t{history} << kHistoryBit |
          (completed & mask(kCompletedBits)) << kCompletedBit |
+         (returned & mask(kReturnedBits)) << kReturnedBit |
          (calls & mask(kCallsBits)) << kCallsBit | std::uint64_t{ended} << kEndedBit |
          (given & mask(kGivenBits)) << kGivenBit;
 }
@@ -42,6 +45,7 @@ NicProgress NicProgress::of_word(std::uint64_t word) {
   return {.history = static_cast<std::uint32_t>(word >> kHistoryBit),
           .calls = word >> kCallsBit & mask(kCallsBits),
           .completed = word >> kCompletedBit & mask(kCompletedBits),
+          .returned = static_cast<std::uint32_t>(word >> kReturnedBit & mask(kReturnedBits)),
           .given = static_cast<std::uint32_t>(word >> kGivenBit & mask(kGivenBits)),
           .ended = (word >> kEndedBit & 1) != 0};
 }
@@ -67,6 +71,8 @@ std::uint64_t nic_completed(std::uint64_t completed) { return completed & mask(k
 
 bool has_given(const NicProgress& own, const NicProgress& other, int tree) {
   if (has_result(own, other)) return true;
+  const std::int64_t before = ahead(other.completed, own.completed, kCompletedBits);
+  if (before < static_cast<std::int64_t>(other.returned)) return true;
   return (other.given >> tree & 1) != 0 && ahead(own.calls, other.calls, kCallsBits) == 0 &&
          ahead(own.completed, other.completed, kCompletedBits) == 0;
 }

@@ -20,7 +20,10 @@ namespace unisono::comm {
 struct NicProgress {
   std::uint32_t history = 1;    // digest of all its calls so far, in both paths; 24 bits
   std::uint64_t calls = 0;      // so many; 18 bits
-  std::uint64_t completed = 0;  // operations in the NIC path, without a gap; 17 bits
+  std::uint64_t completed = 0;  // operations in the NIC path, without a gap; 14 bits
+  // From those on, so many for which it has sent the contributions of its subtree, and whose calls
+  // have returned before their ends; 3 bits.
+  std::uint32_t returned = 0;
   // Bit t: on tree t it has sent the contribution of its subtree to its parent; 4 bits. In an
   // allgather: how many pieces of its host's block it has sent, cut to 4 bits.
   std::uint32_t given = 0;

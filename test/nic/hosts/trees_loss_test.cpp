@@ -158,6 +158,49 @@ class NicTreesLoss : public LossyHosts {
     EXPECT_GE(most, 2);
   }
 
+  // Each operation is for one rank. The others go on when their parts are on their way, and request
+  // nothing until the ports have no room. So the programs alone answer for them.
+  static void operate_for_one(TreePorts& trees, int rank, bool asks) {
+    std::vector<TreeVector> vectors(kInFlightMax, TreeVector(trees));
+    base::Prng random(static_cast<std::uint64_t>(rank));
+    int taken = 0;
+    const auto take = [&](int operation) {
+      ASSERT_EQ(taken, operation);
+      std::vector<std::int64_t> values = vector_of(rank, operation);
+      ASSERT_TRUE(vectors[static_cast<std::size_t>(operation) % kInFlightMax].take(values.data()));
+      ASSERT_EQ(values, sum_of(operation)) << "operation " << operation;
+      ++taken;
+    };
+    const auto is_done = [&](int operation) {
+      return vectors[static_cast<std::size_t>(operation) % kInFlightMax].is_done();
+    };
+    for (int operation = 0; operation < kReductions; ++operation) {
+      const std::vector<std::int64_t> given = vector_of(rank, operation);
+      while (operation - taken == static_cast<int>(kInFlightMax) ||
+             !trees.has_room(cut_of(given.size()))) {
+        while (!is_done(taken)) ASSERT_NO_FATAL_FAILURE(look(trees, random, asks));
+        ASSERT_NO_FATAL_FAILURE(take(taken));
+      }
+      TreeVector& vector = vectors[static_cast<std::size_t>(operation) % kInFlightMax];
+      const auto posted = vector.post(UNISONO_NIC_SUM_INT64, cut_of(given.size()),
+                                      {given.data(), 0, given.size() * sizeof given[0]});
+      ASSERT_TRUE(posted.ok()) << posted.error().message;
+      if (operation % kHosts != rank) {
+        while (vector.given() != ~0U) ASSERT_NO_FATAL_FAILURE(look(trees, random, asks));
+        continue;
+      }
+      while (!vector.is_done()) ASSERT_NO_FATAL_FAILURE(look(trees, random, asks));
+      while (taken <= operation) {
+        while (!is_done(taken)) ASSERT_NO_FATAL_FAILURE(look(trees, random, asks));
+        ASSERT_NO_FATAL_FAILURE(take(taken));
+      }
+    }
+    while (taken < kReductions) {
+      while (!is_done(taken)) ASSERT_NO_FATAL_FAILURE(look(trees, random, asks));
+      ASSERT_NO_FATAL_FAILURE(take(taken));
+    }
+  }
+
   using Operate = void(TreePorts& trees, int rank, bool asks);
   // By all hosts, with each share of lost packets. Each packet is sent once, but for repairs.
   static void expect_all_right(Operate& operate_all);
@@ -193,6 +236,8 @@ void NicTreesLoss::expect_all_right(Operate& operate_all) {
 }
 
 TEST_F(NicTreesLoss, EveryPieceComes) { expect_all_right(operate); }
+
+TEST_F(NicTreesLoss, EveryPieceComesToTheOneThatTakesIt) { expect_all_right(operate_for_one); }
 
 TEST_F(NicTreesLoss, EveryPieceOfSeveralVectorsComes) { expect_all_right(operate_several); }
 

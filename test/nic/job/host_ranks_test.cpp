@@ -343,8 +343,8 @@ TEST_F(NicHostRanks, CallsThatDifferAreFound) {
       [&](const NicRank& self) { return reduce(self, self.rank / 2 == 1 ? 2 : 1, UNISONO_SUM); });
   expect_difference([&values](const NicRank& self) {
     std::int64_t sum = 0;
-    return unisono_reduce(values.data(), &sum, 1, UNISONO_INT64, UNISONO_SUM,
-                          self.rank == 1 ? 1 : 0, self.world);
+    return error_so_far(self, unisono_reduce(values.data(), &sum, 1, UNISONO_INT64, UNISONO_SUM,
+                                             self.rank == 1 ? 1 : 0, self.world));
   });
   // In other numbers of packets: a rank of a host, and a host.
   expect_difference(

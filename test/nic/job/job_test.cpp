@@ -506,8 +506,8 @@ TEST_F(NicJob, CallsThatDifferAreFound) {
   });
   expect_difference([&values](const NicRank& self) {
     std::int64_t sum = 0;
-    return unisono_reduce(values.data(), &sum, 1, UNISONO_INT64, UNISONO_SUM,
-                          self.rank == 2 ? 1 : 0, self.world);
+    return error_so_far(self, unisono_reduce(values.data(), &sum, 1, UNISONO_INT64, UNISONO_SUM,
+                                             self.rank == 2 ? 1 : 0, self.world));
   });
   // In different numbers of packets: more, fewer, and none.
   for (const int odd : {0, 2}) {
@@ -522,8 +522,8 @@ TEST_F(NicJob, CallsThatDifferAreFound) {
     expect_difference([&values, odd](const NicRank& self) {
       if (self.rank == odd) return unisono_barrier(self.world);
       std::vector<std::int64_t> least(700);
-      return unisono_reduce(values.data(), least.data(), 700, UNISONO_INT64, UNISONO_MIN, 2,
-                            self.world);
+      return error_so_far(self, unisono_reduce(values.data(), least.data(), 700, UNISONO_INT64,
+                                               UNISONO_MIN, 2, self.world));
     });
   }
   // One in the NIC path, the other not: too long for it.

@@ -296,6 +296,12 @@ inline void lose(const NicRank& self, int victim, int signal = SIGKILL) {
   ADD_FAILURE() << "goes on";
 }
 
+// The call's error; or that of the next call, if a rank that takes no result returned before the
+// others were known to differ.
+inline int error_so_far(const NicRank& self, int error) {
+  return error == UNISONO_OK ? unisono_barrier(self.world) : error;
+}
+
 inline void leave(const NicRank& self) { EXPECT_TRUE(succeeded(unisono_finalize(self.world))); }
 
 }  // namespace unisono::harness

@@ -34,9 +34,10 @@ NicProgress with(std::uint64_t calls, std::uint64_t completed, std::uint32_t his
 }
 
 TEST(NicProgress, FitsAWord) {
-  NicProgress progress = with((1 << 18) - 1, (1 << 17) - 1, 0xFFFFFF);
+  NicProgress progress = with((1 << 18) - 1, (1 << 14) - 1, 0xFFFFFF);
   EXPECT_EQ(NicProgress::of_word(progress.word()), progress);
   progress.given = 0b1010;
+  progress.returned = 4;
   EXPECT_EQ(NicProgress::of_word(progress.word()), progress);
   progress = with(0, 0, 1);
   progress.ended = true;
@@ -59,10 +60,10 @@ TEST(NicProgress, CallsDiffer) {
 TEST(NicProgress, NumbersWrap) {
   NicProgress last = kOwn;
   last.calls = (1 << 18) - 1;
-  last.completed = (1 << 17) - 1;
+  last.completed = (1 << 14) - 1;
   EXPECT_TRUE(has_result(last, with(0, 0)));
   EXPECT_FALSE(has_result(with(0, 0), last));
-  EXPECT_TRUE(calls_differ(last, with(0, (1 << 17) - 1, 1)));
+  EXPECT_TRUE(calls_differ(last, with(0, (1 << 14) - 1, 1)));
   EXPECT_FALSE(calls_differ(with(0, 4), with((1 << 18) - 1, 4, 1)));
 }
 
@@ -75,6 +76,24 @@ TEST(NicProgress, WhoHasGiven) {
   other.calls = 10;
   EXPECT_FALSE(has_given(kOwn, other, 1)) << "to an earlier one";
   EXPECT_TRUE(has_given(kOwn, with(12, 5), 1));
+}
+
+// It describes its first operation, and has returned from the calls of more.
+TEST(NicProgress, WhoHasReturnedHasGiven) {
+  NicProgress other = with(9, 3);
+  other.returned = 1;
+  EXPECT_FALSE(has_given(kOwn, other, 0)) << "only to the one before";
+  other.returned = 2;
+  EXPECT_TRUE(has_given(kOwn, other, 0));
+  EXPECT_TRUE(has_given(kOwn, other, 3)) << "on all trees";
+  EXPECT_FALSE(has_result(kOwn, other));
+  EXPECT_FALSE(calls_differ(kOwn, other));
+  other.completed = (1 << 14) - 1;
+  NicProgress own = kOwn;
+  own.completed = 0;
+  EXPECT_TRUE(has_given(own, other, 0)) << "numbers wrap";
+  own.completed = 1;
+  EXPECT_FALSE(has_given(own, other, 0));
 }
 
 // Pieces are counted modulo 16. A rank may be up to twice the depth ahead of this one.
