@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Ranks that take no result return from a reduce in the NIC path before it is done (decision 72).
 // Its root gets the sum all the same, whatever they do meanwhile: call again, end the communicator,
-// leave the job, or die. A failure of such an operation is an error of the next call.
+// leave the job (src/comm/nic/nic_leave.hpp), or die. A failure of such an operation is an error of
+// the next call.
 #include <sched.h>
 #include <signal.h>
 
@@ -358,7 +359,8 @@ TEST_F(NicReturning, ARootThatDiesIsNamedByTheNextCallAndHoldsNobodyUpAtTheEnd) 
   }
 }
 
-// Of a rank that has returned, and of the root. The contributions to the first operation are there.
+// A daemon of a rank that has returned ends, and that of the root. The contributions to the first
+// operation are there.
 TEST_F(NicReturning, TheEndOfADaemonIsAnErrorOfALaterCall) {
   for (const int host : {1, 0}) {
     start_daemons();
