@@ -3,7 +3,7 @@
 // their starts, as many as its group has room for (nic_group.hpp). They end in any order. In the
 // normal case, ranks exchange no progress. When the first of them takes long, the engine looks for
 // the reason: lost packets, a member that has made a different call or is gone, a daemon that has
-// ended. The call of a rank that takes no result returns when its part is on its way (decision 72).
+// ended. The call of a rank that takes no result returns when its part is on its way (decision 71).
 // One thread at a time.
 #pragma once
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // NicLeave: how a rank leaves the NIC path, before its communicator ends. It waits until the
-// operations whose calls have returned are done (decision 72), and then until no neighbour may ask
+// operations whose calls have returned are done (decision 71), and then until no neighbour may ask
 // this rank for the last result. Until then the programs of this host must answer for it. One
 // thread at a time.
 #pragma once

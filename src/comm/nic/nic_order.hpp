@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // NicOrder: the operations of a rank in the NIC path that are not done, in the order of their
 // starts. An operation may be detached: its call has returned, and the programs complete it
-// (decision 72). The order then keeps what is needed of it. One thread at a time. Data path: no
+// (decision 71). The order then keeps what is needed of it. One thread at a time. Data path: no
 // allocation beyond that of a deque.
 #pragma once
 

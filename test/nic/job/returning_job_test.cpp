@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Ranks that take no result return from a reduce in the NIC path before it is done (decision 72).
+// Ranks that take no result return from a reduce in the NIC path before it is done (decision 71).
 // Its root gets the sum all the same, whatever they do meanwhile: call again, end the communicator,
 // leave the job (src/comm/nic/nic_leave.hpp), or die. A failure of such an operation is an error of
 // the next call.
