@@ -70,7 +70,7 @@ Status check_rooted(Collective collective, int hosts, base::Toggle wish) {
   }
   if (wish == base::Toggle::off) return refusal("UNISONO_NIC_ROOTED is off");
   if (wish == base::Toggle::on || nic_rooted_pays(collective, hosts)) return base::success();
-  return refusal("all ranks would wait for all there (UNISONO_NIC_ROOTED=on)");
+  return refusal("receivers would wait for all ranks there (UNISONO_NIC_ROOTED=on)");
 }
 
 // The one algorithm by which a user may choose between ways of the NIC path.

@@ -210,12 +210,13 @@ TEST(NicCallOf, WhatHasARootWhereHostsWouldPassItOn) {
                    {.rooted = wish});
   };
   using base::Toggle;
-  const std::string all_wait = "all ranks would wait for all there (UNISONO_NIC_ROOTED=on)";
-  EXPECT_EQ(on(Collective::reduce, 8, Toggle::automatic), all_wait);
+  const std::string receivers_wait =
+      "receivers would wait for all ranks there (UNISONO_NIC_ROOTED=on)";
+  EXPECT_EQ(on(Collective::reduce, 8, Toggle::automatic), receivers_wait);
   EXPECT_EQ(on(Collective::reduce, 9, Toggle::automatic), "");
   EXPECT_EQ(on(Collective::reduce, 2, Toggle::on), "");
   EXPECT_EQ(on(Collective::reduce, 9, Toggle::off), "UNISONO_NIC_ROOTED is off");
-  EXPECT_EQ(on(Collective::broadcast, 9, Toggle::automatic), all_wait);
+  EXPECT_EQ(on(Collective::broadcast, 9, Toggle::automatic), receivers_wait);
   EXPECT_EQ(on(Collective::broadcast, 2, Toggle::on), "");
   EXPECT_EQ(on(Collective::broadcast, 2, Toggle::off), "UNISONO_NIC_ROOTED is off");
   EXPECT_EQ(on(Collective::allreduce, 2, Toggle::off), "");
