@@ -27,21 +27,37 @@ schedule::Shape shape_of(const Job& job, int ranks) {
   return shape;
 }
 
+// A complex number has two of them.
+Type part_of(Type type) {
+  if (type == Type::complex64) return Type::float32;
+  return type == Type::complex128 ? Type::float64 : type;
+}
+
+// No NaN, because no rule says which bits the NaN of two others has.
+std::uint64_t bits_of(Type type, base::Prng& random) {
+  const std::uint64_t bits = random.next();
+  const double number = (random.unit() - 0.5) * static_cast<double>(1 << random.below(30));
+  if (type == Type::float64) return std::bit_cast<std::uint64_t>(number);
+  if (type == Type::float32) return std::bit_cast<std::uint32_t>(static_cast<float>(number));
+  // Below 2, so that no sum or product is infinite.
+  constexpr std::uint64_t kHighestOfExponent = 0x4000;
+  const bool is_half = type == Type::float16 || type == Type::bfloat16;
+  return is_half ? bits & ~kHighestOfExponent : bits;
+}
+
 }  // namespace
 
 Words vector_of(const Job& job, int rank, int operation) {
   base::Prng random(static_cast<std::uint64_t>(operation) * 1000 +
                     static_cast<std::uint64_t>(rank));
-  const auto size = arith::type_size(job.type);
-  Words words((static_cast<std::size_t>(job.count) * size + 7) / 8);
+  Words words((static_cast<std::size_t>(job.count) * arith::type_size(job.type) + 7) / 8);
   if (job.giver >= 0 && rank != job.giver) return words;
-  for (std::int64_t i = 0; i < job.count; ++i) {
-    std::uint64_t bits = random.next();
-    const double number = (random.unit() - 0.5) * static_cast<double>(1 << random.below(30));
-    if (job.type == Type::float64) bits = std::bit_cast<std::uint64_t>(number);
-    if (job.type == Type::float32) bits = std::bit_cast<std::uint32_t>(static_cast<float>(number));
-    std::memcpy(reinterpret_cast<char*>(words.data()) + static_cast<std::size_t>(i) * size, &bits,
-                size);
+  const Type part = part_of(job.type);
+  const auto size = arith::type_size(part);
+  const auto parts = static_cast<std::size_t>(job.count) * (arith::type_size(job.type) / size);
+  for (std::size_t i = 0; i < parts; ++i) {
+    const std::uint64_t bits = bits_of(part, random);
+    std::memcpy(reinterpret_cast<char*>(words.data()) + i * size, &bits, size);
   }
   return words;
 }
