@@ -35,6 +35,7 @@ constexpr std::array<ConstantRow, kConstantCount> kRows = {{
     {Constant::many_of_host, "many_of_host", Quantity::ranks, "from so many ranks of a host on, two levels save more in packets than they cost in steps"},
     {Constant::single_copy_from, "single_copy_from", Quantity::bytes, "from here on one copy is faster than two through buffers, if each rank has a core and nothing is reduced"},
     {Constant::exchanged_whole, "exchanged_whole", Quantity::bytes, "up to here two hosts exchange whole vectors to reduce them; longer ones in halves, in two steps"},
+    {Constant::exchanged_whole_by, "exchanged_whole_by", Quantity::ranks, "up to so many hosts, a rank on each, do so where they share the cores of one machine"},
     {Constant::pulled_from, "pulled_from", Quantity::bytes, "from here on messages of a call with single copies are read from their sender's memory; shorter ones are copied"},
     {Constant::staged_up_to, "staged_up_to", Quantity::bytes, "up to so many bytes of a call with local counts go through shared memory; the rest is read from its sender's memory"},
     {Constant::exchange_from, "exchange_from", Quantity::bytes, "from here on two ranks that know both lengths of an alltoallv exchange faster by an allgatherv"},

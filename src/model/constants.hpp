@@ -38,6 +38,7 @@ enum class Constant : std::uint8_t {
   many_of_host,
   single_copy_from,
   exchanged_whole,
+  exchanged_whole_by,
   pulled_from,
   staged_up_to,
   exchange_from,
@@ -59,7 +60,7 @@ enum class Constant : std::uint8_t {
   nic_back_off,
   nic_back_off_most,
 };
-inline constexpr int kConstantCount = 47;
+inline constexpr int kConstantCount = 48;
 
 enum class Quantity : std::uint8_t { bytes, ranks, time, time_per_byte };
 

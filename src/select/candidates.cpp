@@ -157,8 +157,8 @@ class CheapestOfRow {
     return shape_.ranks > kRanksOfParameters && spec.names.empty();
   }
 
-  // The numbers of pieces from the lowest up, until it is clear that no further one is cheaper than
-  // what is known.
+  // Prices numbers of pieces from the lowest up. It ends once no greater number can be cheaper than
+  // the cheapest so far.
   void compare_pieces(const Parameters& usual) {
     const bool turns = row_.parameters[0].counted == Counted::turning_pieces;
     if (turns) look(usual, true);

@@ -190,13 +190,13 @@ bool combined_by_one(const Situation& call) {
          !(call.shape.hosts.hosts() > 2 && can_split(call) &&
            on_shared_cores_by_streams(call, call.bytes / call.shape.ranks));
 }
-// Up to four hosts exchange whole vectors in two steps, where parts take four. On shared cores each
-// step costs turns, as long as the additional bytes take less time. With more than two hosts for
-// each core, bytes count.
-bool exchanged_in_two_steps(const Situation& call) {
-  constexpr int kMostHosts = 4;
-  return call.shape.ranks <= kMostHosts && call.shape.hosts.hosts() > 2 && !call.shares_hosts() &&
-         can_split(call) && !crowds_shared_cores(call) &&
+// A few hosts exchange whole vectors in half as many steps as parts of them. On shared cores each
+// step costs turns, and up to some length these take longer than the additional bytes. With more
+// than two hosts for each core, bytes count.
+bool exchanged_in_few_steps(const Situation& call) {
+  return call.shape.ranks <= limit(call, Constant::exchanged_whole_by) &&
+         call.shape.hosts.hosts() > 2 && !call.shares_hosts() && can_split(call) &&
+         !crowds_shared_cores(call) &&
          on_shared_cores_by_streams(call, call.bytes / call.shape.ranks) &&
          call.bytes <= limit(call, Constant::exchanged_whole);
 }
@@ -338,7 +338,7 @@ constexpr Rule kRules[] = {
      "ranks outnumber cores, so that pieces of a long vector would wait for each rank's turn"},
     {Collective::allreduce, "pairwise", false, exchanged_by_two_hosts,
      "two hosts send no more bytes than by halves, in one step"},
-    {Collective::allreduce, "pairwise", false, exchanged_in_two_steps,
+    {Collective::allreduce, "pairwise", false, exchanged_in_few_steps,
      "few hosts share the cores of one machine: whole vectors take half the steps of parts"},
     {Collective::allreduce, "gather-release", false, combined_by_one,
      "hosts share the cores of one machine: each sends its vector once, and a multicast brings all the result"},

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // NicOrder: the operations of a rank in the NIC path that are not done, in the order of their
 // starts. An operation may be detached: its call has returned, and the programs complete it
-// (decision 71). The order then keeps what is needed of it. One thread at a time. Data path: no
-// allocation beyond that of a deque.
+// (decision 71). The order then keeps what is needed of it. One thread at a time. On the data path:
+// only its deque allocates, when it grows.
 #pragma once
 
 #include <array>

@@ -442,13 +442,13 @@ TEST(Choose, HostsThatShareCoresSendFewMessages) {
 // The kernel sends and receives many packets of a stream at once.
 TEST(Choose, HostsThatShareCoresTakeStreamsForMiddleSizes) {
   const auto name = [](Collective collective, int hosts, int of_host, std::int64_t bytes,
-                       bool streams = true) {
+                       bool streams = true, int cores = 2) {
     std::vector<int> labels;
     for (int rank = 0; rank < hosts * of_host; ++rank) labels.push_back(rank / of_host);
     Shape shape{.collective = collective, .ranks = hosts * of_host, .count = bytes / 4};
     shape.hosts = topology::HostMap::of_labels(labels);
     const Circumstances now{.element_bytes = 4,
-                            .shared_cores = 2,
+                            .shared_cores = cores,
                             .multicast = of_host == 1,
                             .leaders_multicast = true,
                             .streams = streams};
@@ -486,6 +486,10 @@ TEST(Choose, HostsThatShareCoresTakeStreamsForMiddleSizes) {
     EXPECT_EQ(name(Collective::allreduce, hosts, 1, whole + 4), "reduce-scatter-allgather");
     EXPECT_NE(name(Collective::allreduce, hosts, 1, hosts * from, false), "pairwise");
   }
+  const auto most =
+      static_cast<int>(model::constant_of(machine, model::Constant::exchanged_whole_by).count());
+  EXPECT_EQ(name(Collective::allreduce, most, 1, most * from, true, most - 1), "pairwise");
+  EXPECT_NE(name(Collective::allreduce, most + 1, 1, (most + 1) * from, true, most), "pairwise");
   for (const int hosts : {3, 4, 8}) {
     EXPECT_EQ(name(Collective::allreduce, hosts, 1, hosts * (from - 4)),
               "gather-release(" + std::to_string(hosts == 8 ? 7 : hosts) + ")");
