@@ -17,17 +17,16 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <string_view>
-#include <utility>
 
 #include "base/descriptor.hpp"
 #include "nic/loader/device.hpp"
+#include "nic/loader/kernel.hpp"
 
 namespace unisono::tools {
 namespace {
 
-// Since when there are TCX links (loader.cpp).
-constexpr std::pair kOldestKernel = {6, 6};
 // The kernel's name of the initial user namespace (PROC_USER_INIT_INO).
 constexpr const char* kFirstUserNamespace = "user:[4026531837]";
 
@@ -93,7 +92,7 @@ std::string program_answer(const Capability& capability) {
 }
 
 std::string kernel_answer(const std::string& release) {
-  const std::optional<bool> suffices = kernel_suffices(release);
+  const std::optional<bool> suffices = nic::kernel_suffices(release);
   if (!suffices) return fmt::format("unknown: {}; it takes Linux 6.6 or newer", release);
   return fmt::format("{}, Linux {}; it takes 6.6 or newer", *suffices ? "yes" : "no", release);
 }
@@ -167,14 +166,6 @@ std::vector<std::string> missing_privileges(const Capability& capability) {
     if (!has(each.number) && !has(CAP_SYS_ADMIN)) missing.emplace_back(each.name);
   }
   return missing;
-}
-
-std::optional<bool> kernel_suffices(const std::string& release) {
-  std::pair version = {0, 0};
-  if (std::sscanf(release.c_str(), "%d.%d", &version.first, &version.second) != 2) {
-    return std::nullopt;
-  }
-  return version >= kOldestKernel;
 }
 
 std::string why_unusable(const nic::Interface& interface) {

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -27,9 +26,6 @@ Capability read_capability();
 
 // The names of the capabilities that are missing to start unisonod.
 std::vector<std::string> missing_privileges(const Capability& capability);
-// Whether a kernel of that release can run the NIC program; nothing if the release is not a
-// version.
-std::optional<bool> kernel_suffices(const std::string& release);
 // Why unisonod cannot serve the interface; empty if it can.
 std::string why_unusable(const nic::Interface& interface);
 

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "nic/loader/device.hpp"
+#include "nic/loader/kernel.hpp"
 
 namespace unisono::tools {
 namespace {
@@ -17,7 +18,7 @@ using Json = nlohmann::ordered_json;
 Json text_or_null(const std::string& text) { return text.empty() ? Json() : Json(text); }
 
 Json json_of(const Capability& capability) {
-  const std::optional<bool> suffices = kernel_suffices(capability.kernel);
+  const std::optional<bool> suffices = nic::kernel_suffices(capability.kernel);
   Json json;
   json["daemon_file"] = text_or_null(capability.daemon);
   json["has_program"] = capability.has_program;

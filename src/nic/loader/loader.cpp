@@ -9,6 +9,7 @@
 #include <linux/if_link.h>
 #include <net/if.h>
 #include <sys/mman.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -29,6 +30,7 @@
 #include "base/thread.hpp"
 #include "nic/loader/device.hpp"
 #include "nic/loader/interface.hpp"
+#include "nic/loader/kernel.hpp"
 #include "nic/loader/object.hpp"
 #include "nic/loader/places.hpp"
 
@@ -51,9 +53,15 @@ thread_local std::string said;
 
 int keep_text(libbpf_print_level level, const char* format, std::va_list arguments) {
   if (level == LIBBPF_DEBUG) return 0;
-  char line[512];
-  const int length = std::vsnprintf(line, sizeof line, format, arguments);
-  if (length > 0) said.append(line, std::min(sizeof line - 1, static_cast<std::size_t>(length)));
+  std::va_list again;
+  va_copy(again, arguments);
+  const int length = std::vsnprintf(nullptr, 0, format, arguments);
+  if (length > 0) {
+    std::string text(static_cast<std::size_t>(length), '\0');
+    std::vsnprintf(text.data(), text.size() + 1, format, again);
+    said += shorten_log(text);
+  }
+  va_end(again);
   return 0;
 }
 
@@ -272,7 +280,17 @@ class LoadedDevice final : public Device {
   base::Descriptor receive_link_, leave_link_, spread_link_;  // last, so that they go first
 };
 
+// An older kernel refuses the program or its attachment, in words that do not say so.
+Status check_kernel() {
+  utsname name = {};
+  if (uname(&name) != 0 || kernel_suffices(name.release).value_or(true)) return base::success();
+  return Error{
+      Code::unsupported,
+      fmt::format("NIC program: it takes Linux 6.6 or newer, and this is Linux {}", name.release)};
+}
+
 Status LoadedDevice::load(const DeviceOptions& options) {
+  UNISONO_TRY(check_kernel());
   said.clear();
   libbpf_set_print(keep_text);
   const std::span<const std::byte> bytes = program_object();
@@ -314,8 +332,7 @@ Status LoadedDevice::attach(const DeviceOptions& options) {
     spread_link_.reset(bpf_link_create(program(Entry::spread), interface_, kTcxIngress, nullptr));
   }
   if (!spread_link_.valid()) {
-    return system_error(
-        fmt::format("attach to {} by a TCX link (Linux 6.6 or newer)", options.interface), errno);
+    return system_error(fmt::format("attach to {} by a TCX link", options.interface), errno);
   }
   return base::success();
 }
