@@ -6,6 +6,9 @@
 # Usage: vm.sh FOLDER COMMAND [ARGUMENT...]; FOLDER keeps the kernel and the lock. Or, to have all
 # that a command needs and run none: vm.sh --prepare FOLDER
 # UNISONO_VM_CPUS (2), UNISONO_VM_MEMORY (1024, MiB) and UNISONO_VM_LIMIT (seconds, 900) change it.
+# UNISONO_VM_KERNEL chooses another kernel: a series, as 6.12, or `newest` (kernel.sh).
+# UNISONO_VM_DEVICES (0) gives it so many network interfaces, which are joined by a hub inside QEMU;
+# UNISONO_VM_DEVICE_MODEL (virtio-net-pci) is what QEMU calls them. devices.sh prepares them.
 # Exit code 125: the machine gave no answer; its console is shown.
 set -euo pipefail
 
@@ -33,31 +36,15 @@ for tool in qemu-system-x86_64 busybox modprobe cpio; do
     fail "$tool is missing: sudo apt-get install -y qemu-system-x86 busybox-static kmod cpio"
 done
 PATH=$PATH:/usr/sbin:/sbin
-readonly most_download_s=300  # a mirror that says nothing must not hold up the tests
 
 # A second machine would take the processors of the first.
 exec 9>"$folder/lock"
 flock 9
 
-# The kernel is unpacked, never installed. A package that the distribution has replaced still works.
-kernel=$(find "$folder" -maxdepth 1 -name 'linux-image-*' -type d -print -quit)
-if [[ -z $kernel ]]; then
-  package=$(apt-cache depends linux-image-amd64 2>/dev/null | awk '/Depends/ {print $2; exit}')
-  [[ -n $package ]] ||
-    fail "apt knows no package linux-image-amd64; unpack one into $folder/linux-image-VERSION"
-  echo "vm: downloading $package (70 MB) into $folder" >&2
-  download=$(mktemp -d "$folder/download.XXXX")
-  trap 'rm -rf "$download"' EXIT
-  chmod 777 "$download"  # apt downloads as a user of its own
-  (cd "$download" && timeout -k 5 "$most_download_s" apt-get download -qq \
-    -o Acquire::Retries=1 -o Acquire::http::Timeout=30 "$package" >&2) ||
-    fail "apt-get download $package failed; run apt-get update first, or copy a build/vm here"
-  dpkg-deb -x "$download/$package"_*.deb "$download/unpacked"
-  mv "$download/unpacked" "$folder/$package"
-  rm -rf "$download"
-  kernel=$folder/$package
-fi
+kernel=$("$here/kernel.sh" "$folder" "${UNISONO_VM_KERNEL:-}")
 version=$(basename "$(echo "$kernel"/lib/modules/*)")
+image=$kernel/boot/vmlinuz-$version
+[[ -e $image ]] || image=$kernel/lib/modules/$version/vmlinuz
 initramfs=$folder/initramfs-$version.gz
 [[ $initramfs -nt $here/initramfs.sh ]] || "$here/initramfs.sh" "$kernel" "$initramfs"
 [[ -z $only_prepare ]] || exit 0
@@ -67,6 +54,18 @@ accelerator=(-accel "tcg,thread=multi,tb-size=256" -cpu max)
 if grep -qwE 'vmx|svm' /proc/cpuinfo && [[ -w /dev/kvm ]]; then
   accelerator=(-accel kvm -cpu host)
 fi
+
+# Interface i has the Ethernet address that tests give to host i. XDP needs frames as they were
+# sent, so nothing is left to the machine outside.
+devices=()
+model=${UNISONO_VM_DEVICE_MODEL:-virtio-net-pci}
+frames_as_sent=
+[[ $model != virtio-net-* ]] ||
+  frames_as_sent=,guest_tso4=off,guest_tso6=off,guest_ecn=off,guest_ufo=off,guest_csum=off
+for ((i = 1; i <= ${UNISONO_VM_DEVICES:-0}; ++i)); do
+  devices+=(-netdev "hubport,hubid=0,id=port$i" -device
+    "$model,netdev=port$i,mac=$(printf 02:00:00:00:00:%02x "$i")$frames_as_sent")
+done
 
 shared=$(mktemp -d)
 trap 'rm -rf "$shared"' EXIT
@@ -82,13 +81,13 @@ command_line="console=ttyS0 panic=-1 quiet mitigations=off nokaslr clocksource=h
 code=0
 timeout -k 5 "${UNISONO_VM_LIMIT:-900}" qemu-system-x86_64 -M q35 "${accelerator[@]}" \
   -smp "${UNISONO_VM_CPUS:-2}" -m "${UNISONO_VM_MEMORY:-1024}" \
-  -nodefaults -no-user-config -display none -no-reboot -nic none \
+  -nodefaults -no-user-config -display none -no-reboot -nic none "${devices[@]}" \
   -serial "file:$shared/console" -device virtio-rng-pci \
   -fsdev local,id=root,path=/,security_model=none,readonly=on,multidevs=remap \
   -device virtio-9p-pci,fsdev=root,mount_tag=root \
   -fsdev "local,id=shared,path=$shared,security_model=none" \
   -device virtio-9p-pci,fsdev=shared,mount_tag=shared \
-  -kernel "$kernel/boot/vmlinuz-$version" -initrd "$initramfs" \
+  -kernel "$image" -initrd "$initramfs" \
   -append "$command_line KERNEL_FOLDER=$kernel VM_INIT=$here/init.sh" \
   >"$shared/qemu" 2>&1 9>&- || code=$?
 cat "$shared/stdout" 2>/dev/null || true
