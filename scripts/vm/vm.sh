@@ -49,8 +49,10 @@ initramfs=$folder/initramfs-$version.gz
 [[ $initramfs -nt $here/initramfs.sh ]] || "$here/initramfs.sh" "$kernel" "$initramfs"
 [[ -z $only_prepare ]] || exit 0
 
-# /dev/kvm alone proves nothing: some hosts offer one that cannot run this kernel.
-accelerator=(-accel "tcg,thread=multi,tb-size=256" -cpu max)
+# /dev/kvm alone proves nothing: some hosts offer one that cannot run this kernel. Without cx16 the
+# kernel uses no cmpxchg16b: QEMU 7.2 emulates it with flags that have bits of an operand, and once
+# the kernel's allocator stopped with an exception right behind it.
+accelerator=(-accel "tcg,thread=multi,tb-size=256" -cpu "max,cx16=off")
 if grep -qwE 'vmx|svm' /proc/cpuinfo && [[ -w /dev/kvm ]]; then
   accelerator=(-accel kvm -cpu host)
 fi
