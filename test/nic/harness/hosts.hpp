@@ -2,6 +2,7 @@
 // Hosts for tests: network namespaces joined by a bridge in one of their own, each with an
 // interface u0. The namespaces have no names; they exist as long as this object's descriptors, so
 // that they vanish with the process however it ends. Host i is 10.0.0.(i + 1), as in frames.hpp.
+// In the virtual machine their interfaces are the machine's own (harness/machine_interfaces.hpp).
 #pragma once
 
 #include <functional>
@@ -11,6 +12,7 @@
 
 #include "base/descriptor.hpp"
 #include "base/result.hpp"
+#include "nic/loader/device.hpp"
 
 namespace unisono::nic::test {
 
@@ -28,9 +30,15 @@ class Hosts {
  private:
   Hosts() = default;
   base::Status start(int count);
+  base::Status start_links(int count);
 
   base::Descriptor switch_;
   std::vector<base::Descriptor> hosts_;
 };
+
+// Whether the drivers of the hosts' interfaces run the program.
+bool has_native_hosts();
+// They put the program on a host's interface, on such hosts in native mode.
+DeviceOptions host_options();
 
 }  // namespace unisono::nic::test

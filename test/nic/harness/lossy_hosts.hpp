@@ -29,8 +29,7 @@ class LossyHostsOf : public testing::Test {
     hosts = *std::move(made);
     devices.resize(kHosts);
     hosts->run([](int host) {
-      DeviceOptions options;
-      options.interface = "u0";
+      DeviceOptions options = host_options();
       options.loses_packets = true;
       auto loaded = load_device(options);
       if (loaded.ok())
@@ -60,6 +59,12 @@ class LossyHostsOf : public testing::Test {
       for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += one[i];
     }
     return sums;
+  }
+
+  // A bridge delivers while the sender sends. The virtual machine's hub takes longer: the answer to
+  // a question asked twice may come when its group has gone.
+  static void forget_late_packets(Counters& counted) {
+    if (has_native_hosts()) counted[UNISONO_NIC_NO_GROUP] = 0;
   }
 
   static std::string text(const Counters& counted) {

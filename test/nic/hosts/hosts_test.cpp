@@ -42,9 +42,7 @@ class NicJobs : public NicHosts {
     NicHosts::SetUpTestSuite();
     if (hosts == nullptr) return;
     hosts->run([](int host) {
-      DeviceOptions options;
-      options.interface = "u0";
-      auto loaded = load_device(options);
+      auto loaded = load_device(host_options());
       if (loaded.ok())
         devices[static_cast<std::size_t>(host)] = *std::move(loaded);
       else
@@ -242,21 +240,19 @@ TEST_F(NicJobs, NobodyLeavesABarrierBeforeAllHaveEntered) {
 }
 
 // EBUSY while another program is attached.
-bool may_attach() {
-  DeviceOptions options;
-  options.interface = "u0";
-  return load_device(options).ok();
-}
+bool may_attach() { return load_device(host_options()).ok(); }
 
 TEST_F(NicHosts, NothingStaysAttached) {
   hosts->run([](int host) {
     if (host != 0) return;
-    DeviceOptions options;
-    options.interface = "u0";
     {
-      const auto device = load_device(options);
+      const auto device = load_device(host_options());
       ASSERT_TRUE(device.ok()) << device.error().message;
-      EXPECT_FALSE((*device)->native()) << "veth is served by the generic mode";
+      EXPECT_EQ((*device)->native(), has_native_hosts()) << "veth is served by the generic mode";
+      // As the kernel says it.
+      const std::string attached = attached_to_u0();
+      EXPECT_NE(attached.find("prog/xdp"), std::string::npos) << attached;
+      EXPECT_EQ(attached.find("xdpgeneric") == std::string::npos, has_native_hosts()) << attached;
       EXPECT_EQ(programs_on_egress(), 1);
       EXPECT_FALSE(may_attach());
     }
@@ -271,9 +267,7 @@ TEST_F(NicHosts, NothingStaysAttachedAfterAKill) {
   ASSERT_GE(child, 0);
   if (child == 0) {
     hosts->enter(0);
-    DeviceOptions options;
-    options.interface = "u0";
-    const auto device = load_device(options);
+    const auto device = load_device(host_options());
     const char outcome = device.ok() ? 'y' : 'n';
     if (write(ends[1], &outcome, 1) == 1) pause();
     _exit(1);
@@ -298,7 +292,7 @@ TEST_F(NicHosts, NothingStaysAttachedAfterAKill) {
 TEST_F(NicHosts, ErrorsSayWhatToDo) {
   hosts->run([](int host) {
     if (host != 0) return;
-    DeviceOptions options;
+    DeviceOptions options = host_options();
     options.interface = "u7";
     EXPECT_EQ(load_device(options).error().message,
               "NIC program: there is no interface u7; `ip link` lists them");
@@ -308,8 +302,9 @@ TEST_F(NicHosts, ErrorsSayWhatToDo) {
     const auto second = load_device(options);
     ASSERT_FALSE(second.ok());
     EXPECT_EQ(second.error().message,
-              "NIC program: attach to interface u0 in generic mode (another XDP program is there: "
-              "ip link show u0): Device or resource busy");
+              std::string("NIC program: attach to interface u0 in ") +
+                  (has_native_hosts() ? "native" : "generic") +
+                  " mode (another XDP program is there: ip link show u0): Device or resource busy");
   });
 }
 
@@ -345,8 +340,7 @@ TEST_F(NicHosts, DoorbellsWithoutAProgramAreLost) {
 TEST_F(NicHosts, AttachingWaitsForAProgramThatGoes) {
   hosts->run([](int host) {
     if (host != 0) return;
-    DeviceOptions options;
-    options.interface = "u0";
+    const DeviceOptions options = host_options();
     auto first = load_device(options);
     ASSERT_TRUE(first.ok());
     std::thread going([&first] {

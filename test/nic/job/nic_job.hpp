@@ -24,8 +24,11 @@
 
 #include "harness/all_results.hpp"
 #include "harness/hosts.hpp"
+#include "harness/machine_interfaces.hpp"
 #include "harness/outcome.hpp"
 #include "harness/scale.hpp"
+#include "hosts/batch.hpp"
+#include "hosts/plan.hpp"
 #include "nic/harness/kernel_objects.hpp"
 #include "nic/loader/device.hpp"
 #include "nic/service/client.hpp"
@@ -50,6 +53,12 @@ class NicJob : public testing::Test {
   void SetUp() override {
     if (!hosts_) hosts_.emplace(TestHosts::up(host_count_));
     if (!hosts_->reason_to_skip().empty()) GTEST_SKIP() << hosts_->reason_to_skip();
+    if (folder_.empty() && machine_interfaces() > 0) {
+      if (machine_interfaces() < host_count_) {
+        GTEST_SKIP() << "the machine has fewer interfaces than the test has hosts";
+      }
+      for (int host = 0; host < host_count_; ++host) take_interface(host);
+    }
     static const std::string why_not = find_why_not();
     if (!why_not.empty()) GTEST_SKIP() << why_not;
     if (!folder_.empty()) return;
@@ -83,6 +92,9 @@ class NicJob : public testing::Test {
     for (int host = 0; host < count; ++host) {
       while (!nic::ServiceClient::connect(path(host)).ok()) std::this_thread::yield();
       before_.push_back(status(host).counters);
+      if (machine_interfaces() > 0) {
+        ASSERT_EQ(status(host).served.native, 1) << host;
+      }
     }
   }
   // That of one host has these options; the next start has the defaults again.
@@ -263,9 +275,27 @@ class NicJob : public testing::Test {
     const bool is_refused = !trial.ok() && trial.error().code == base::Code::unsupported;
     return is_refused ? trial.error().message : "";
   }
+  // The host's interface is one of the machine's own afterwards, with the addresses it had.
+  static void take_interface(int host) {
+    const HostProcess waiting = start_on(host, [host](const Line& line) {
+      ASSERT_TRUE(tools::run_batch("ip", "link delete eth0\n").ok());
+      line.say("ready");
+      line.hear();
+      const base::Status named = tools::run_batch("ip", tools::host_links(host));
+      line.say(named.ok() ? "done" : named.error().message);
+      line.hear();
+    });
+    ASSERT_EQ(waiting.line().hear(), "ready");
+    const std::string process = std::to_string(nic::test::child_of(waiting.pid()));
+    const base::Status moved = tools::run_batch("ip", move_interface(host, process, "eth0"));
+    ASSERT_TRUE(moved.ok()) << moved.error().message;
+    waiting.line().say("go on");
+    ASSERT_EQ(waiting.line().hear(), "done");
+  }
   static void start_daemon(int host) {
     std::vector<std::string> arguments = {"unisonod", "--interface", "eth0", "--socket",
                                           path(host)};
+    if (machine_interfaces() > 0) arguments.insert(arguments.end(), {"--mode", "native"});
     if (const auto more = options_.find(host); more != options_.end()) {
       arguments.insert(arguments.end(), more->second.begin(), more->second.end());
     }

@@ -393,9 +393,7 @@ TEST_F(ForgedOnTheWire, ResultsStayRight) {
     Rank started;
     if (host != kStranger) {
       auto& device = devices[static_cast<std::size_t>(host)];
-      DeviceOptions options;
-      options.interface = "u0";
-      auto loaded = load_device(options);
+      auto loaded = load_device(host_options());
       if (loaded.ok()) device = *std::move(loaded);
       Job job;
       job.count = 2;
