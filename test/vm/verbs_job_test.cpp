@@ -142,6 +142,16 @@ TEST_F(VerbsJob, ManyOperationsInARowWithLateRanks) {
   job.expect_clean();
 }
 
+// Long enough for counters of packets and buffers to come round, which takes minutes here.
+TEST_F(VerbsJob, TenTimesAsManyOperationsInARow) {
+  VmJob job(4, kByVerbs);
+  job.start([](const VmRank& self) {
+    ASSERT_NO_FATAL_FAILURE(check_a_row(self, 100'000, 160));
+    leave(self);
+  });
+  job.expect_clean();
+}
+
 // Each host loses some of the packets that are sent to it, RDMA and datagrams.
 TEST_F(VerbsJob, LostPacketsAreRepeated) {
   for (int host = 0; host < 4; ++host) {
