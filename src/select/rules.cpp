@@ -39,16 +39,6 @@ bool splits(const Situation& call) {
       call.shape.hosts.given() ? !is_short(call) : call.bytes >= limit(call, Constant::split_from);
   return is_long && can_split(call);
 }
-// On fast links, packets cost processor time, and the number of rounds decides. Many hosts make the
-// folding of surplus ranks worthwhile, and so do vectors that are not too long.
-bool splits_between_hosts(const Situation& call) {
-  if (!call.shape.hosts.given()) return false;
-  const auto hosts = static_cast<unsigned>(call.shape.hosts.hosts());
-  return !is_short(call) && call.bytes < limit(call, Constant::link_bound_from) &&
-         can_split(call) &&
-         (std::has_single_bit(hosts) || !has_few(call, hosts) ||
-          call.bytes < limit(call, Constant::folded_below));
-}
 // Between two ranks, a ring sends as many bytes as an exchange of whole vectors, and has two steps.
 // It reduces only half of the vector, which pays where the vector is longer.
 bool exchanged_by_two_hosts(const Situation& call) {
@@ -158,6 +148,18 @@ bool on_shared_cores_by_streams(const Situation& call, std::int64_t message_byte
   return call.now.streams && shares_cores && shape.hosts.given() && !shape.blocks.given() &&
          has_few(call, shape.hosts.hosts()) &&
          message_bytes >= limit(call, Constant::streamed_on_shared_cores);
+}
+// On fast links, packets cost processor time, and the number of rounds decides. Many hosts make the
+// folding of surplus ranks worthwhile, and so do vectors that are not too long. Where hosts share
+// cores, no link limits a longer vector. Without surplus ranks it takes as many bytes as a ring.
+bool splits_between_hosts(const Situation& call) {
+  if (!call.shape.hosts.given() || is_short(call) || !can_split(call)) return false;
+  const int hosts = call.shape.hosts.hosts();
+  const bool has_surplus = !std::has_single_bit(static_cast<unsigned>(hosts));
+  if (call.bytes >= limit(call, Constant::link_bound_from)) {
+    return hosts > 2 && !has_surplus && on_shared_cores_by_streams(call, call.bytes / hosts);
+  }
+  return !has_surplus || !has_few(call, hosts) || call.bytes < limit(call, Constant::folded_below);
 }
 bool short_by_streams(const Situation& call) {
   return on_shared_cores_by_streams(call, call.bytes) && call.shape.hosts.hosts() > 2;

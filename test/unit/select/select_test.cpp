@@ -424,7 +424,10 @@ TEST(Choose, HostsThatShareCoresSendFewMessages) {
   }
   for (const int ranks : {4, 8}) {
     EXPECT_EQ(name(Collective::allreduce, 64 * kKiB, ranks, 2, false), "gather-release");
-    EXPECT_EQ(name(Collective::allreduce, 8192 * kKiB, ranks, 2), "ring");
+    EXPECT_EQ(name(Collective::allreduce, 8192 * kKiB, ranks, 2), "reduce-scatter-allgather");
+    EXPECT_EQ(name(Collective::allreduce, 8192 * kKiB, ranks, 2, false), "ring");
+    EXPECT_EQ(name(Collective::allreduce, 8192 * kKiB, ranks, 0), "ring") << "links limit it";
+    EXPECT_EQ(name(Collective::allreduce, 8192 * kKiB, ranks - 1, 2), "ring");
     EXPECT_EQ(name(Collective::allgather, 8, ranks, 2), "gather-release");
     EXPECT_EQ(name(Collective::allgather, kKiB, ranks, 2),
               ranks == 8 ? "gather-release" : "direct");
@@ -479,6 +482,11 @@ TEST(Choose, HostsThatShareCoresTakeStreamsForMiddleSizes) {
   EXPECT_EQ(name(Collective::reduce, 8, 1, below), "serial");
   EXPECT_EQ(name(Collective::reduce, 4, 1, from), "serial") << "two hosts for each core";
   EXPECT_EQ(name(Collective::allreduce, 8, 1, 8 * from), "reduce-scatter-allgather");
+  const auto bound = model::constant_of(machine, model::Constant::link_bound_from).count();
+  EXPECT_EQ(name(Collective::allreduce, 4, 2, bound).find("two-level(reduce-scatter-allgather"),
+            0U);
+  EXPECT_EQ(name(Collective::allreduce, 3, 2, bound).find("two-level(ring"), 0U);
+  EXPECT_EQ(name(Collective::allreduce, 2, 2, bound).find("two-level(ring"), 0U);
   const auto whole = model::constant_of(machine, model::Constant::exchanged_whole).count();
   for (const int hosts : {3, 4}) {
     EXPECT_EQ(name(Collective::allreduce, hosts, 1, hosts * from), "pairwise");
