@@ -23,8 +23,8 @@
 #include "model/machine_file.hpp"
 #include "model/own_machine.hpp"
 #include "text_file.hpp"
-#include "tune/job_probes.hpp"
 #include "tune/picture.hpp"
+#include "tune/probes/job_probes.hpp"
 #include "tune/tuning.hpp"
 
 namespace unisono::tools {

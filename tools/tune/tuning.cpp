@@ -14,11 +14,11 @@
 #include "model/default_machine.hpp"
 #include "model/fit.hpp"
 #include "select/candidates.hpp"
-#include "tune/job_probes.hpp"
 #include "tune/load.hpp"
-#include "tune/loopback_probes.hpp"
-#include "tune/memory_probes.hpp"
 #include "tune/messages.hpp"
+#include "tune/probes/job_probes.hpp"
+#include "tune/probes/loopback_probes.hpp"
+#include "tune/probes/memory_probes.hpp"
 #include "tune/serial_fit.hpp"
 
 namespace unisono::tools::tune {

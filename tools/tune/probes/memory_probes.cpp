@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "tune/memory_probes.hpp"
+#include "tune/probes/memory_probes.hpp"
 
 #include <linux/futex.h>
 #include <sched.h>
@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "arith/kernel.hpp"
-#include "tune/bound_thread.hpp"
+#include "tune/probes/bound_thread.hpp"
 
 namespace unisono::tools::tune {
 namespace {

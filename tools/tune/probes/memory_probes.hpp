@@ -7,7 +7,7 @@
 #include <cstdint>
 
 #include "arith/type.hpp"
-#include "tune/sample.hpp"
+#include "tune/probes/sample.hpp"
 
 namespace unisono::tools::tune {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "tune/sample.hpp"
+#include "tune/probes/sample.hpp"
 
 #include <algorithm>
 

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "base/result.hpp"
-#include "tune/sample.hpp"
+#include "tune/probes/sample.hpp"
 
 namespace unisono::tools::tune {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "tune/loopback_probes.hpp"
+#include "tune/probes/loopback_probes.hpp"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

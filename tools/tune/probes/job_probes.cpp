@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "tune/job_probes.hpp"
+#include "tune/probes/job_probes.hpp"
 
 #include <fmt/format.h>
 #include <sys/wait.h>
@@ -16,7 +16,7 @@
 #include <thread>
 #include <vector>
 
-#include "tune/bound_thread.hpp"
+#include "tune/probes/bound_thread.hpp"
 
 namespace unisono::tools::tune {
 namespace {

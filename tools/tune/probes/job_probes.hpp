@@ -9,7 +9,7 @@
 
 #include "base/result.hpp"
 #include "tune/messages.hpp"
-#include "tune/sample.hpp"
+#include "tune/probes/sample.hpp"
 
 namespace unisono::tools::tune {
 
