@@ -20,6 +20,7 @@
 #include "base/clock.hpp"
 #include "base/settings/settings.hpp"
 #include "commands.hpp"
+#include "model/constants.hpp"
 #include "model/machine_file.hpp"
 #include "model/own_machine.hpp"
 #include "text_file.hpp"
@@ -57,6 +58,21 @@ void print_degrees(const std::vector<tune::Comparison>& degrees) {
   fmt::print("best degree: measured {}, predicted {}\n", best.measured, best.predicted);
 }
 
+void print_copies(const std::vector<tune::CopyTimes>& copies, const model::Machine& machine) {
+  if (copies.empty()) return;
+  std::vector<tune::Comparison> rows;
+  for (const tune::CopyTimes& each : copies) {
+    rows.push_back({.what = fmt::format("{} ranks, {} bytes", each.ranks, each.bytes),
+                    .measured_ns = each.one_ns,
+                    .plus_minus = each.one_plus_minus,
+                    .predicted_ns = each.two_ns});
+  }
+  print_comparisons("broadcasts with one copy by the kernel", rows, "two copies");
+  const auto& from = machine.constants[static_cast<std::size_t>(model::Constant::single_copy_from)];
+  fmt::print("{}\n", from ? fmt::format("one copy is faster from {:.0f} bytes on", from->number)
+                          : "one copy is not found faster");
+}
+
 void print(const tune::Tuning& tuning) {
   fmt::print("fits (95 % intervals):\n  {:<44} {:>22} {:>24} {:>9}\n", "", "each, ns",
              "per byte, ns", "residual");
@@ -68,6 +84,7 @@ void print(const tune::Tuning& tuning) {
   for (const tune::FittedSerial& each : tuning.serial) {
     print_comparisons(each.what + ": T = C + L + (P - 1) (r + c)", each.times, "fitted, ns");
   }
+  print_copies(tuning.copies, tuning.machine);
   print_comparisons("measured and predicted", tuning.comparisons);
   if (tuning.machine.price_error) {
     fmt::print("prices deviate by {:.0f} %\n", 100 * tuning.machine.price_error->number);

@@ -37,6 +37,9 @@ constexpr int kMostOversubscribed = 16;
 constexpr int kProbesOfDegrees = 4;
 // Serial reductions that are fitted: their vectors stay in a core's caches.
 constexpr std::array<std::int64_t, 3> kSerialBytes = {8, 4096, 65536};
+// Broadcasts with one copy and with two.
+constexpr std::array<std::int64_t, 5> kCopied = {65536, 262144, 1048576, 4194304, 16777216};
+constexpr int kMostCopying = 8;  // ranks
 constexpr std::array kDatagramSizes = {8, 256, 768, 1400};
 
 Value measured(double number, double plus_minus, std::string where, Unit unit = Unit::ns) {
@@ -71,7 +74,10 @@ class Tuner {
     tuning_.machine.about = "measured by unisono tune";
     tuning_.machine.hosts = 1;
     tuning_.machine.cores_per_host = cores_;
+    // These first: they have children, and there are no threads yet.
     if (options_.degrees) UNISONO_TRY(measure_degrees());
+    UNISONO_TRY(part("one copy and two", [this] { return measure_copies(); }));
+    take_copies();
     UNISONO_TRY(part("messages within the host", [this] { return measure_memory(); }));
     UNISONO_TRY(part("datagrams", [this] { return measure_loopback(); }));
     UNISONO_TRY(part("passing a core on", [this] {
@@ -257,6 +263,43 @@ class Tuner {
     UNISONO_TRY(measure_path(kLong, true, uncached));
     tuning_.machine.paths.push_back(std::move(uncached));
     return base::success();
+  }
+
+  base::Status measure_copies() {
+    if (cores_ < 2) {
+      tuning_.left_out.push_back("one copy: there is one core");
+      return base::success();
+    }
+    say("one copy and two");
+    std::vector<int> numbers = {2};
+    if (cores_ > 2) numbers.push_back(std::min(cores_, kMostCopying));
+    for (const int ranks : numbers) {
+      for (const std::int64_t bytes : kCopied) {
+        const auto one = copied_broadcast(Copies::one, ranks, bytes, probe_ns_ / 2);
+        if (!one.ok()) {
+          tuning_.copies.clear();
+          tuning_.left_out.push_back("one copy: " + one.error().message);
+          return base::success();
+        }
+        UNISONO_ASSIGN(const Sample two,
+                       copied_broadcast(Copies::two, ranks, bytes, probe_ns_ / 2));
+        tuning_.copies.push_back({ranks, bytes, note(*one), note(two), one->plus_minus});
+      }
+    }
+    return base::success();
+  }
+
+  // It decides how calls go. So it takes times that nothing disturbed.
+  void take_copies() {
+    const auto from = single_copy_from(tuning_.copies);
+    if (!from || !tuning_.disturbed.empty()) return;
+    const bool is_one_number = tuning_.copies.front().ranks == tuning_.copies.back().ranks;
+    tuning_.machine.constants[static_cast<std::size_t>(model::Constant::single_copy_from)] =
+        measured(static_cast<double>(from->bytes), static_cast<double>(from->plus_minus),
+                 fmt::format("broadcasts of 2 {}ranks with one copy and with two",
+                             is_one_number ? std::string()
+                                           : fmt::format("and {} ", tuning_.copies.back().ranks)),
+                 Unit::bytes);
   }
 
   base::Status measure_loopback() {

@@ -10,6 +10,7 @@
 
 #include "base/result.hpp"
 #include "model/machine.hpp"
+#include "tune/copies.hpp"
 
 namespace unisono::tools::tune {
 
@@ -17,8 +18,7 @@ struct TuneOptions {
   bool quick = false;
   // Goes on with the times of a machine that other programs keep busy.
   bool accept_load = false;
-  // Also the reduction of 8 bytes over the degrees of the f-nomial tree. The main thread must be
-  // the only one, and the library unused.
+  // Also the reduction of 8 bytes over the degrees of the f-nomial tree.
   bool degrees = false;
   // Called before each part, with its name.
   std::function<void(const std::string& what)> progress = {};
@@ -53,6 +53,7 @@ struct Tuning {
   std::vector<FitLine> fits;
   std::vector<Comparison> comparisons;
   std::vector<FittedSerial> serial;   // of each engine; they are no part of price_error
+  std::vector<CopyTimes> copies;      // of broadcasts, with a core for each rank
   std::vector<Comparison> degrees;    // of the f-nomial tree; they are no part of price_error
   std::vector<std::string> left_out;  // what this machine does not have, and why
   // The parts whose times are not of this process alone, and why. If that is not accepted, these
@@ -81,7 +82,8 @@ struct Attempts {
 };
 base::Result<std::string> measure_undisturbed(const Attempts& attempts);
 
-// Errors: Code::state if other programs keep the machine busy, unless that is accepted.
+// The main thread must be the only one, and the library unused. Errors: Code::state if other
+// programs keep the machine busy, unless that is accepted.
 base::Result<Tuning> tune_machine(const TuneOptions& options);
 
 }  // namespace unisono::tools::tune

@@ -13,7 +13,9 @@
 #include <cstdlib>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "tune/probes/bound_thread.hpp"
@@ -141,8 +143,11 @@ Answer answer_of(const base::Result<Sample>& result) {
   _exit(write(pipe, &answer, sizeof answer) == sizeof answer ? 0 : 1);
 }
 
-// Measures in a child, which reads `algorithms` as its UNISONO_ALGORITHM.
-base::Result<Sample> in_child(const std::string& algorithms,
+// The value of a variable; empty: it is not set.
+using Variables = std::vector<std::pair<const char*, std::string>>;
+
+// Measures in a child, which has these environment variables.
+base::Result<Sample> in_child(const std::string& what, const Variables& variables,
                               const std::function<base::Result<Sample>()>& measure) {
   int ends[2];
   if (pipe(ends) != 0) return base::system_error("pipe", errno);
@@ -154,7 +159,13 @@ base::Result<Sample> in_child(const std::string& algorithms,
     return base::system_error("fork", error);
   }
   if (child == 0) {
-    ::setenv("UNISONO_ALGORITHM", algorithms.c_str(), 1);
+    for (const auto& [name, value] : variables) {
+      if (value.empty()) {
+        ::unsetenv(name);
+      } else {
+        ::setenv(name, value.c_str(), 1);
+      }
+    }
     answer_and_end(ends[1], measure);
   }
   close(ends[1]);
@@ -168,17 +179,18 @@ base::Result<Sample> in_child(const std::string& algorithms,
   }
   if (got != sizeof answer) {
     return base::Error{base::Code::system,
-                       fmt::format("{}: the child that measures it ended early", algorithms)};
+                       fmt::format("{}: the child that measures it ended early", what)};
   }
   if (answer.has_failed) return base::Error{base::Code::system, answer.why.data()};
   return answer.sample;
 }
 
-// Whether the last collective went by the algorithm that is measured.
-bool went_by(const std::string& algorithm, unisono_comm_t comm) {
+// How the last collective went: algorithm and engine.
+unisono_comm_info_t info_of(unisono_comm_t comm) {
   unisono_comm_info_t info = {};
   info.size = sizeof info;
-  return unisono_comm_info(comm, &info) == UNISONO_OK && info.algorithm == algorithm;
+  unisono_comm_info(comm, &info);
+  return info;
 }
 
 }  // namespace
@@ -215,20 +227,48 @@ base::Result<Sample> serial_reduction(int ranks, std::int64_t bytes, std::int64_
 base::Result<Sample> reduction_of_degree(int degree, int ranks, std::int64_t bytes,
                                          std::int64_t budget_ns) {
   const std::string algorithm = fmt::format("fnomial({})", degree);
-  return in_child("reduce:" + algorithm, [&]() -> base::Result<Sample> {
+  const std::string rule = "reduce:" + algorithm;
+  return in_child(rule, {{"UNISONO_ALGORITHM", rule}}, [&]() -> base::Result<Sample> {
     auto input = buffers(ranks, bytes), output = buffers(ranks, bytes);
     std::atomic<bool> is_other{false};
     ThreadJob job(ranks, [&](unisono_comm_t comm, int rank, std::int64_t number) {
       const auto r = static_cast<std::size_t>(rank);
       const int code = unisono_reduce(input[r].data(), output[r].data(), bytes / 8, UNISONO_FLOAT64,
                                       UNISONO_SUM, static_cast<int>(number % ranks), comm);
-      if (code == UNISONO_OK && number == 0 && !went_by(algorithm, comm)) is_other = true;
+      if (code == UNISONO_OK && number == 0 && info_of(comm).algorithm != algorithm)
+        is_other = true;
       return code;
     });
     UNISONO_ASSIGN(const Sample one, job.measure(budget_ns));
     if (is_other) {
       return base::Error{base::Code::state, "reduce did not go by " + algorithm};
     }
+    return one;
+  });
+}
+
+base::Result<Sample> copied_broadcast(Copies copies, int ranks, std::int64_t bytes,
+                                      std::int64_t budget_ns) {
+  const bool is_one = copies == Copies::one;
+  const std::string what = fmt::format("a broadcast of {} bytes with {} of its bytes", bytes,
+                                       is_one ? "one copy" : "two copies");
+  const Variables variables = {{"UNISONO_ALGORITHM", ""},
+                               {"UNISONO_SINGLE_COPY", is_one ? "on" : "off"},
+                               {"UNISONO_SINGLE_COPY_FROM", "64"}};
+  return in_child(what, variables, [&]() -> base::Result<Sample> {
+    auto memory = buffers(ranks, bytes);
+    std::atomic<bool> is_other{false};
+    ThreadJob job(ranks, [&](unisono_comm_t comm, int rank, std::int64_t number) {
+      const int code = unisono_broadcast(memory[static_cast<std::size_t>(rank)].data(), bytes / 8,
+                                         UNISONO_FLOAT64, static_cast<int>(number % ranks), comm);
+      if (code == UNISONO_OK && number == 0) {
+        const bool pulls = std::string_view(info_of(comm).engine).ends_with(", pull");
+        if (pulls != is_one) is_other = true;
+      }
+      return code;
+    });
+    UNISONO_ASSIGN(const Sample one, job.measure(budget_ns));
+    if (is_other) return base::Error{base::Code::state, what + " went otherwise"};
     return one;
   });
 }

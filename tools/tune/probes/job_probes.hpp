@@ -28,6 +28,12 @@ base::Result<Sample> serial_reduction(int ranks, std::int64_t bytes, std::int64_
 // degree has a child of its own. Before any other probe: this process must have no threads.
 base::Result<Sample> reduction_of_degree(int degree, int ranks, std::int64_t bytes,
                                          std::int64_t budget_ns);
+// A broadcast with one copy by the kernel, or two through buffers, by the algorithm that the
+// library chooses. In a child as well. Errors: Code::system where ranks may not read each other's
+// memory.
+enum class Copies : std::uint8_t { one, two };
+base::Result<Sample> copied_broadcast(Copies copies, int ranks, std::int64_t bytes,
+                                      std::int64_t budget_ns);
 // A call of many messages.
 base::Result<Sample> many_messages(const MessageProbe& probe, int ranks, std::int64_t budget_ns);
 
