@@ -8,7 +8,9 @@ Each figure is the median over repetitions of the mean time of a call, at the sl
 back ends have the same ranks, tensors and calls; they take turns. The rows below say where the time
 of all_reduce with 8 bytes goes: what torch itself costs (a back end that does nothing; the last row
 has it for each collective), what the back end adds in a group of one rank, and what the package
-unisono takes with all ranks, without torch. Needs torch and the packages unisono and unisono-torch.
+unisono takes with all ranks, without torch. In the last of these rows each rank makes torch's call
+without a back end and then a plan of unisono. That is what a call costs if the back end takes no
+time. Needs torch and the packages unisono and unisono-torch.
 """
 
 import argparse
@@ -63,12 +65,17 @@ def repeated(call, group, repetitions):
                              for _ in range(repetitions))
 
 
-def dispatch(repetitions):
-    """torch's own cost of each call of 8 bytes: the back end does nothing."""
+def calls_without_back_end():
+    """Those of 8 bytes of one rank; the back end does nothing."""
     from torch.testing._internal.distributed.fake_pg import FakeStore
     dist.init_process_group("fake", store=FakeStore(), rank=0, world_size=2)
+    return calls(dist.group.WORLD, 2)
+
+
+def dispatch(repetitions):
+    """torch's own cost of each call of 8 bytes."""
     costs = {}
-    for name, call in calls(dist.group.WORLD, 2).items():
+    for name, call in calls_without_back_end().items():
         times = []
         for _ in range(repetitions):
             begin = time.perf_counter()
@@ -87,14 +94,16 @@ def alone(path, repetitions):
     return time_us
 
 
-def without_torch(repetitions):
-    """The same collective by the package unisono, and by a plan of it."""
+def without_the_back_end(repetitions):
+    """The same collective by the package unisono, by a plan of it, and by torch and that plan."""
     import numpy
+    of_torch = calls_without_back_end()["all_reduce"]
     with unisono.init() as comm:
         mine, total = numpy.ones(2, numpy.float32), numpy.empty(2, numpy.float32)
         plan = comm.allreduce_plan(mine, total, op="max")
         found = []
-        for call in (lambda: comm.allreduce(mine, total, op="max"), plan):
+        for call in (lambda: comm.allreduce(mine, total, op="max"), plan,
+                     lambda: (of_torch(), plan())):
             times = []
             for _ in range(repetitions):
                 comm.barrier()
@@ -105,7 +114,8 @@ def without_torch(repetitions):
                 times.append(comm.allreduce(mean, op="max"))
             found.append(statistics.median(times))
         plan.close()
-        return found
+    dist.destroy_process_group()
+    return found
 
 
 def measure(path, ranks, rank, lengths, repetitions):
@@ -157,9 +167,10 @@ def main():
         parts = {"torch alone": torch_alone["all_reduce"],
                  "torch and unisono, 1 rank": unisono.spawn(
                      alone, (Path(folder) / "alone", options.repeat), ranks=1)[0]}
-        own = unisono.spawn(without_torch, (options.repeat,), ranks=options.ranks)[0]
-        parts[f"unisono without torch, {options.ranks} ranks"] = own[0]
-        parts[f"a plan of unisono, {options.ranks} ranks"] = own[1]
+        own = unisono.spawn(without_the_back_end, (options.repeat,), ranks=options.ranks)[0]
+        for name, time_us in zip(("unisono without torch", "a plan of unisono",
+                                  "torch alone and a plan"), own):
+            parts[f"{name}, {options.ranks} ranks"] = time_us
     print(f"torch {torch.__version__}, {options.ranks} ranks, us for a call")
     print_rows(rows)
     print("all_reduce of 8 bytes, us for a call")

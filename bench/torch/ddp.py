@@ -5,7 +5,7 @@
     python bench/torch/ddp.py [--ranks 2] [--layers 2,12] [--json FILE] [--picture FILE.svg]
 
 The model is a transformer on CPUs with 0.8 million parameters in each layer. Both back ends train a
-copy of it in the same processes and take turns, one step each. Four times are measured:
+copy of it in the same processes and take turns, one step each. Six times are measured:
 
     step           forward, backward with the averages of gradients, optimizer
     communication  in which at least one average is under way, from its start to its completion;
@@ -13,6 +13,8 @@ copy of it in the same processes and take turns, one step each. Four times are m
     all present    the part of it after the last rank has started the average: without the wait for
                    a rank that computes longer, which no back end can shorten
     not hidden     what the step takes longer than one without communication (no_sync)
+    processor      what the threads that communicate use of the cores
+    without core   in which these threads could run, and waited for a core
 
 The figures are medians over the steps, of the slowest rank in each. The picture shows one step of
 rank 0 with each back end: backward computation, and each average. Needs torch and the packages
@@ -25,6 +27,7 @@ import os
 import statistics
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
 
@@ -36,7 +39,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 torch.set_num_threads(1)
 BACK_ENDS = ("unisono", "gloo")
-MEASURED = ("step", "communication", "all present", "not hidden")
+MEASURED = ("step", "communication", "all present", "not hidden", "processor", "without core")
 FEATURES, TOKENS, SAMPLES = 256, 32, 4
 COLOURS = {"step": "#bbb", "backward": "#7a9", "average": "#c63"}
 
@@ -106,6 +109,14 @@ class Training:
         return end - begin
 
 
+def of_other_threads():
+    """Seconds on a core, and in wait for one, of all threads but this one, which computes."""
+    own = threading.get_native_id()
+    times = [task.joinpath("schedstat").read_text().split()[:2]
+             for task in Path("/proc/self/task").iterdir() if int(task.name) != own]
+    return [sum(int(each[i]) for each in times) / 1e9 for i in range(2)]
+
+
 def after_the_last(spans):
     """From the time at which the last rank has started each average; all ranks have one clock."""
     every = [None] * dist.get_world_size()
@@ -132,15 +143,20 @@ def measure(path, ranks, layers, steps, bucket_mb):
             dist.barrier()
             alone = training.alone_s()
             dist.barrier()
+            before = of_other_threads()
             taken = training.step()
+            of_others = [now - then for now, then in zip(of_other_threads(), before)]
             begin, backward, end_of_backward, end, spans = taken
-            found = slowest([end - begin, union(spans), alone, union(after_the_last(spans))])
+            found = slowest([end - begin, union(spans), alone, union(after_the_last(spans)),
+                             *of_others])
             if number < 3:
                 continue  # DDP rebuilds its buckets after the first
             times[name]["step"].append(found[0])
             times[name]["communication"].append(found[1])
             times[name]["all present"].append(found[3])
             times[name]["not hidden"].append(found[0] - found[2])
+            times[name]["processor"].append(found[4])
+            times[name]["without core"].append(found[5])
             pictures[name] = {"step": [[0, end - begin]],
                               "backward": [[backward - begin, end_of_backward - begin]],
                               "average": [[a - begin, b - begin] for a, b in spans]}
