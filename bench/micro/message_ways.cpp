@@ -5,6 +5,9 @@
 // core and back, before and after each row, because virtual cores may be moved meanwhile.
 //
 //   build/release/bench/message_ways 20
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -33,13 +36,13 @@ constexpr std::array kSizes = {kMostBytes >> 6, kMostBytes >> 4, kMostBytes >> 2
 constexpr int kMessages = 20;  // of each way in a row
 constexpr std::uint64_t kMostPieces = 32;
 
-// copy: through pieces of shared memory, by memcpy on both sides. refer: one memcpy out of shared
-// memory. kernel: one process_vm_readv.
-enum class Means : std::uint8_t { copy, refer, kernel };
+// copy: through pieces of shared memory, by memcpy on both sides. stream: the same, but the sender
+// stores past its caches. refer: one memcpy out of shared memory. kernel: one process_vm_readv.
+enum class Means : std::uint8_t { copy, stream, refer, kernel };
 struct Way {
   const char* name;
   Means means;
-  std::size_t piece_bytes;  // copy only, as is the next one
+  std::size_t piece_bytes;  // copy and stream only, as is the next one
   std::uint64_t pieces;     // so many before the first one is used again
 };
 constexpr std::array kWays = {
@@ -47,6 +50,8 @@ constexpr std::array kWays = {
     Way{"copy, 32 x 32K", Means::copy, 32 << 10, 32},
     Way{"copy, 8 x 128K", Means::copy, 128 << 10, 8},
     Way{"copy, 32 x 128K", Means::copy, 128 << 10, 32},
+    Way{"stream, 8 x 32K", Means::stream, 32 << 10, 8},
+    Way{"stream, 8 x 128K", Means::stream, 128 << 10, 8},
     Way{"kernel", Means::kernel, 0, 0},
     Way{"refer", Means::refer, 0, 0},
 };
@@ -66,6 +71,23 @@ void await(const Word& word, std::uint64_t least) {
   }
 }
 void raise(Word& word, std::uint64_t value) { word.value.store(value, std::memory_order_release); }
+
+// A multiple of 64 bytes to an aligned target.
+void put(Means means, std::byte* target, const std::byte* source, std::size_t bytes) {
+#if defined(__x86_64__)
+  if (means == Means::stream) {
+    for (std::size_t i = 0; i < bytes; i += sizeof(__m128i)) {
+      _mm_stream_si128(reinterpret_cast<__m128i*>(target + i),
+                       _mm_loadu_si128(reinterpret_cast<const __m128i*>(source + i)));
+    }
+    _mm_sfence();
+    return;
+  }
+#else
+  (void)means;
+#endif
+  std::memcpy(target, source, bytes);
+}
 
 // One of the two processes.
 class Side {
@@ -132,7 +154,7 @@ class Side {
   }
 
   void move(const Way& way, std::size_t bytes, bool sends, bool receives) {
-    if (way.means == Means::copy) return copy(way, bytes, sends, receives);
+    if (way.piece_bytes != 0) return copy(way, bytes, sends, receives);
 
     if (sends) raise(shared_.filled[own_], ++sent_);
     if (receives) {
@@ -163,8 +185,8 @@ class Side {
       const std::uint64_t emptied = shared_.emptied[own_].value.load(std::memory_order_acquire);
       if (in < bytes && sent_ < emptied + way.pieces) {
         const std::size_t piece = std::min(way.piece_bytes, bytes - in);
-        std::memcpy(pieces_of(own_) + sent_ % way.pieces * way.piece_bytes, input_.data() + in,
-                    piece);
+        put(way.means, pieces_of(own_) + sent_ % way.pieces * way.piece_bytes, input_.data() + in,
+            piece);
         in += piece;
         raise(shared_.filled[own_], ++sent_);
       }
