@@ -17,6 +17,8 @@
 #include <string>
 #include <string_view>
 
+#include "transport/shm/long_store.hpp"
+
 namespace unisono::transport {
 
 struct Capabilities {
@@ -75,7 +77,11 @@ inline void copy_bytes(std::byte* target, const std::byte* source, std::size_t b
 
 // A put into memory that this process can address.
 inline void store(const Put& message) {
-  copy_bytes(message.place, message.source, message.bytes);
+  if (message.bytes >= kLongStoreBytes && message.place != message.source) [[unlikely]] {
+    store_long(message.target, message.place, message.source, message.bytes);
+  } else {
+    copy_bytes(message.place, message.source, message.bytes);
+  }
   if (message.flag != nullptr) raise(message.flag, message.flag_value, message.forward);
 }
 
