@@ -60,6 +60,7 @@ class VerbsDevice {
   bool arm();
   // The device's next event; negative: none.
   int next_event() { return port_.next_event(); }
+  bool is_active() const { return port_.is_active(); }  // asks it, by a system call
   const char* text_of(ibv_wc_status status) const { return library_.wc_status_str(status); }
 
  private:

@@ -39,6 +39,13 @@ constexpr std::int64_t kFirstRepeatNs = 20 * base::kMillisecond;
 constexpr std::int64_t kMostRepeatNs = 5 * base::kSecond;
 constexpr std::uint64_t kControlRequest = ~std::uint64_t{0};
 
+// Whether a request ended so by a fault of the device here, whatever the other side did.
+bool is_own_fault(ibv_wc_status status) {
+  return status == IBV_WC_LOC_LEN_ERR || status == IBV_WC_LOC_QP_OP_ERR ||
+         status == IBV_WC_LOC_PROT_ERR || status == IBV_WC_FATAL_ERR ||
+         status == IBV_WC_GENERAL_ERR;
+}
+
 struct VerbsPeer {
   std::optional<VerbsAddress> address;  // none: not met
   VerbsOwned<ibv_ah> handle{nullptr, nullptr};
@@ -66,13 +73,16 @@ class VerbsPeers {
   std::uint64_t refused() const { return refused_; }
 
   void refuse(int rank, const std::string& why);
-  void fail(int rank, std::string_view what, const std::string& why);
+  void fail(int rank, std::string_view what, std::string_view why);
+  // A request ended so; or, without a status, the device did not take it.
+  void fail_request(int rank, std::string_view what, std::optional<ibv_wc_status> status);
   void look_at_sends();
   void look_at_outgoing(std::span<const int> ranks);
   void look_at_events();
 
  private:
   void end_request(const ibv_wc& done);
+  void lose_device(std::string_view why);
 
   const int rank_;
   VerbsDevice& device_;
@@ -144,7 +154,7 @@ void VerbsPeers::refuse(int rank, const std::string& why) {
             "messages to and from rank {} go another way: {}", rank, why);
 }
 
-void VerbsPeers::fail(int rank, std::string_view what, const std::string& why) {
+void VerbsPeers::fail(int rank, std::string_view what, std::string_view why) {
   std::string& error = all_[static_cast<std::size_t>(rank)].error;
   if (!error.empty() || all_[static_cast<std::size_t>(rank)].forgotten) return;
   error = fmt::format(
@@ -152,6 +162,37 @@ void VerbsPeers::fail(int rank, std::string_view what, const std::string& why) {
       "set UNISONO_BULK=tcp",
       rank_, device_.name(), what, rank, why);
   ++failures_;
+}
+
+// The other rank is named only if nothing speaks against the own device, whose end flushes all
+// requests. It is asked for its port, as soft-RoCE reports no removal.
+void VerbsPeers::fail_request(int rank, std::string_view what,
+                              std::optional<ibv_wc_status> status) {
+  const VerbsPeer& of = all_[static_cast<std::size_t>(rank)];
+  if (!of.error.empty() || of.forgotten) return;
+  look_at_events();
+  if (!device_loss_.empty()) return;
+  const char* const why = status ? device_.text_of(*status) : "the device refuses it";
+  if (!device_.is_active()) {
+    lose_device("the port is no longer active, or the device was removed");
+  } else if (!status || is_own_fault(*status)) {
+    lose_device(fmt::format("{} rank {} failed here: {}", what, rank, why));
+  } else {
+    fail(rank, what, why);
+  }
+}
+
+// All connections end with it.
+void VerbsPeers::lose_device(std::string_view why) {
+  if (!device_loss_.empty()) return;
+  device_loss_ = fmt::format(
+      "verbs: rank {} at {}: {}; check the device on that host (`rdma link`, `dmesg`), or set "
+      "UNISONO_BULK=tcp",
+      rank_, device_.name(), why);
+  for (int rank = 0; rank < static_cast<int>(all_.size()); ++rank) {
+    const VerbsPeer& of = all_[static_cast<std::size_t>(rank)];
+    if (of.outgoing != nullptr || of.incoming != nullptr) fail(rank, "a connection with", why);
+  }
 }
 
 std::size_t VerbsPeers::under_way() const {
@@ -177,8 +218,7 @@ void VerbsPeers::end_request(const ibv_wc& done) {
   const int rank = static_cast<int>(number);
   VerbsPeer& of = all_[static_cast<std::size_t>(rank)];
   if (done.status != IBV_WC_SUCCESS) {
-    return fail(rank, is_return ? "an acknowledgement to" : "a write to",
-                device_.text_of(done.status));
+    return fail_request(rank, is_return ? "an acknowledgement to" : "a write to", done.status);
   }
   if (is_return) {
     if (of.incoming != nullptr) of.incoming->complete();
@@ -191,27 +231,18 @@ void VerbsPeers::look_at_outgoing(std::span<const int> ranks) {
   for (const int rank : ranks) {
     VerbsPeer& to = all_[static_cast<std::size_t>(rank)];
     if (to.outgoing == nullptr || !to.outgoing->is_open() || !to.error.empty()) continue;
-    if (!to.outgoing->look()) fail(rank, "a write to", "the device refuses it");
+    if (!to.outgoing->look()) fail_request(rank, "a write to", std::nullopt);
   }
 }
 
-// A device that is gone takes all connections with it. Any other event shows at the connections.
+// Any event but the device's end shows at the connections.
 void VerbsPeers::look_at_events() {
   for (int event = device_.next_event(); event >= 0; event = device_.next_event()) {
     if (event == IBV_EVENT_PORT_ERR) {
       base::log(base::LogLevel::warn, "verbs", "rank {}: {} is no longer active", rank_,
                 device_.name());
     }
-    if (event != IBV_EVENT_DEVICE_FATAL) continue;
-    device_loss_ = fmt::format(
-        "verbs: rank {} at {}: the device has failed or was removed; check it on that host "
-        "(`rdma link`, `dmesg`), or set UNISONO_BULK=tcp",
-        rank_, device_.name());
-    for (int rank = 0; rank < static_cast<int>(all_.size()); ++rank) {
-      const VerbsPeer& of = all_[static_cast<std::size_t>(rank)];
-      if (of.outgoing == nullptr && of.incoming == nullptr) continue;
-      fail(rank, "a connection with", "the device has failed or was removed");
-    }
+    if (event == IBV_EVENT_DEVICE_FATAL) lose_device(verbs_loss_text(event));
   }
 }
 
@@ -368,8 +399,7 @@ bool Verbs::write(const Transfer& transfer) {
     left -= frame.bytes;
     frame.flag = left == 0 ? transfer.flag : kNoFlag;
     frame.forward = left == 0 && transfer.forward;
-    if (!to.outgoing->write(frame))
-      peers_.fail(transfer.rank, "a write to", "the device refuses it");
+    if (!to.outgoing->write(frame)) peers_.fail_request(transfer.rank, "a write to", std::nullopt);
     if (left == 0) return true;
     frame.offset += frame.bytes;
     frame.from += frame.bytes;
@@ -418,7 +448,7 @@ bool Verbs::look_at_ring(int rank) {
     }
   }
   if (!from.forgotten && from.error.empty() && !from.incoming->return_room()) {
-    peers_.fail(rank, "an acknowledgement to", "the device refuses it");
+    peers_.fail_request(rank, "an acknowledgement to", std::nullopt);
   }
   return any;
 }

@@ -9,6 +9,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <deque>
 
 #include "base/check.hpp"
 #include "base/descriptor.hpp"
@@ -34,8 +35,16 @@ class FakeVerbs {
     context_.async_fd = events_.get();
     context_.ops.post_srq_recv = [](ibv_srq*, ibv_recv_wr*, ibv_recv_wr**) { return 0; };
     context_.ops.post_recv = [](ibv_qp*, ibv_recv_wr*, ibv_recv_wr**) { return 0; };
+    context_.ops.post_send = [](ibv_qp*, ibv_send_wr*, ibv_send_wr**) { return 0; };
+    context_.ops.poll_cq = [](ibv_cq*, int most, ibv_wc* to) {
+      int count = 0;
+      for (; count < most && !current_->ended.empty(); current_->ended.pop_front()) {
+        to[count++] = current_->ended.front();
+      }
+      return count;
+    };
     channel_.fd = channel_events_.get();
-    shared_.context = control_.context = &context_;
+    queue_.context = shared_.context = control_.context = &context_;
   }
   ~FakeVerbs() { current_ = nullptr; }
   FakeVerbs(const FakeVerbs&) = delete;
@@ -51,7 +60,9 @@ class FakeVerbs {
   ibv_gid_entry gid{};
   bool opens = true;
   bool registers = true;
-  int objects = 0;  // that were made and not freed
+  std::deque<ibv_wc> ended{};            // completions of requests, for the next poll()
+  std::deque<ibv_event_type> reports{};  // events of the device
+  int objects = 0;                       // that were made and not freed
 
  private:
   template <class Object>
@@ -92,6 +103,18 @@ class FakeVerbs {
         *to = current_->gid;
         return 0;
       };
+      all.get_async_event = [](ibv_context*, ibv_async_event* to) {
+        if (current_->reports.empty()) return -1;
+        to->event_type = current_->reports.front();
+        current_->reports.pop_front();
+        return 0;
+      };
+      all.ack_async_event = [](ibv_async_event*) {};
+      all.wc_status_str = [](ibv_wc_status status) {
+        return status == IBV_WC_RETRY_EXC_ERR ? "too many retries" : "another status";
+      };
+      all.create_ah = [](ibv_pd*, ibv_ah_attr*) { return made(current_->route_); };
+      all.destroy_ah = freed<ibv_ah>;
       all.alloc_pd = [](ibv_context*) { return made(current_->domain_); };
       all.dealloc_pd = freed<ibv_pd>;
       all.reg_mr = [](ibv_pd*, void*, std::size_t, int) -> ibv_mr* {
@@ -125,8 +148,9 @@ class FakeVerbs {
   ibv_pd domain_{};
   ibv_mr registration_{};
   ibv_comp_channel channel_{};
-  ibv_cq queue_{};
+  ibv_cq queue_{};  // both of them: that of sends is polled first
   ibv_srq shared_{};
+  ibv_ah route_{};
   ibv_qp control_{};
 };
 

@@ -8,7 +8,9 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/clock.hpp"
@@ -112,6 +114,73 @@ TEST(VerbsDevice, ACardOfAnotherFormIsRefused) {
   ASSERT_FALSE(met.ok());
   EXPECT_NE(met.error().message.find("rank 1"), std::string::npos) << met.error().message;
   EXPECT_FALSE((*opened)->accepts_message(1));
+}
+
+// A rank that has connections with ranks 1 and 2.
+class VerbsFailure : public testing::Test {
+ protected:
+  void SetUp() override {
+    auto opened = fake.open();
+    ASSERT_TRUE(opened.ok()) << opened.error().message;
+    verbs = std::move(*opened);
+    for (const int rank : {1, 2}) {
+      ASSERT_TRUE(verbs->meet(rank, verbs->card()).ok());
+      EXPECT_FALSE(verbs->accepts_message(rank));  // it asks for the connection
+    }
+  }
+  void end_request(std::uint64_t request, ibv_wc_status status) {
+    ibv_wc done{};
+    done.wr_id = request;
+    done.status = status;
+    fake.ended.push_back(done);
+  }
+  void expect_own_loss(const std::string& why) {
+    EXPECT_EQ(verbs->device_loss(),
+              "verbs: rank 0 at fake0 port 1: " + why +
+                  "; check the device on that host (`rdma link`, `dmesg`), or set "
+                  "UNISONO_BULK=tcp");
+    for (const int rank : {1, 2}) EXPECT_NE(verbs->error_of(rank), "") << rank;
+    EXPECT_EQ(verbs->failures(), 2U);
+  }
+
+  FakeVerbs fake;
+  std::unique_ptr<RemoteMemory> verbs;
+};
+
+TEST_F(VerbsFailure, NamesThePeerThatDoesNotAcknowledge) {
+  end_request(verbs_request(1, 1), IBV_WC_RETRY_EXC_ERR);
+  end_request(kVerbsIncomingSide | verbs_request(2, 1), IBV_WC_RETRY_EXC_ERR);
+  verbs->poll({});
+  EXPECT_EQ(verbs->device_loss(), "");
+  EXPECT_EQ(verbs->failures(), 2U);
+  const std::string hint =
+      " failed: too many retries; check the link (`rdma link`) on both hosts, or set "
+      "UNISONO_BULK=tcp";
+  EXPECT_EQ(verbs->error_of(1), "verbs: rank 0 at fake0 port 1: a write to rank 1" + hint);
+  EXPECT_EQ(verbs->error_of(2),
+            "verbs: rank 0 at fake0 port 1: an acknowledgement to rank 2" + hint);
+}
+
+TEST_F(VerbsFailure, NamesTheOwnDeviceForAFaultOfItsQueues) {
+  end_request(verbs_request(1, 1), IBV_WC_LOC_QP_OP_ERR);
+  end_request(verbs_request(1, 2), IBV_WC_WR_FLUSH_ERR);
+  verbs->poll({});
+  expect_own_loss("a write to rank 1 failed here: another status");
+}
+
+TEST_F(VerbsFailure, NamesTheOwnDeviceWhenItsPortIsDown) {
+  fake.port.state = IBV_PORT_DOWN;
+  end_request(verbs_request(1, 1), IBV_WC_RETRY_EXC_ERR);
+  verbs->poll({});
+  expect_own_loss("the port is no longer active, or the device was removed");
+}
+
+TEST_F(VerbsFailure, NamesTheOwnDeviceForRequestsThatItsEndFlushes) {
+  fake.reports = {IBV_EVENT_PORT_ERR, IBV_EVENT_DEVICE_FATAL};
+  end_request(verbs_request(1, 1), IBV_WC_WR_FLUSH_ERR);
+  end_request(kVerbsIncomingSide | verbs_request(2, 1), IBV_WC_WR_FLUSH_ERR);
+  verbs->poll({});
+  expect_own_loss("the device has failed or was removed");
 }
 
 // Registered memory is not inherited, but all of the heap is.
