@@ -39,6 +39,9 @@ class CommunicatorWait {
     };
     wait::wait_until(
         waiter, turn, [this] { return sleeps_at_once(); }, [this] { return sleep(); });
+    for_each_job([](job::Job& job) {
+      if (job.network() != nullptr) job.network()->agent().note_transfers();
+    });
   }
 
   // The same for a wait of this rank alone, which ends no operation: also until the time limit of

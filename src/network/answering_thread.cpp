@@ -23,8 +23,6 @@ using base::Error;
 
 // So long after a thread of the rank has looked, it is taken to be still about.
 constexpr std::int64_t kThreadAboutNs = 2 * base::kMillisecond;
-// How long a thread that sleeps on the datagrams itself is left alone.
-constexpr std::int64_t kLeaveNs = 250 * base::kMillisecond;
 // The limit of a sleep with pending operations: deaths must be noticed meanwhile.
 constexpr std::int64_t kBusySleepNs = 50 * base::kMillisecond;
 
@@ -93,7 +91,7 @@ void AnsweringThread::note_arrival() { sleepers_.tell_all(); }
 void AnsweringThread::hand_over(bool look) {
   handed_over_.store(true);
   if (look) look_.store(true);
-  if (look || rests_.load()) nudge();
+  if (look || rests_until_ns_.load() != 0) nudge();
 }
 
 void AnsweringThread::note_begun() {
@@ -105,6 +103,24 @@ void AnsweringThread::note_begun() {
   if (is_late) nudge();
 }
 
+// Longer than the last look of the rank's threads allows.
+bool AnsweringThread::rests_too_long() const {
+  return rests_until_ns_.load() > looked_ns_.load() + kThreadAboutNs;
+}
+
+// Not taken over at once: the program's next call may come before, and this thread would wake for
+// its messages, too.
+void AnsweringThread::note_transfers() {
+  if (!rests_too_long()) [[likely]]
+    return;
+  bool has_transfers;
+  {
+    const std::lock_guard lock(mutex_);
+    has_transfers = carrier_.has_transfers();
+  }
+  if (has_transfers) nudge();
+}
+
 AnsweringThread::Woken AnsweringThread::sleep(int sleeper, std::int64_t timeout_ns, Others others) {
   Carrier::SleepTarget target;
   bool counts_arrivals;
@@ -114,8 +130,8 @@ AnsweringThread::Woken AnsweringThread::sleep(int sleeper, std::int64_t timeout_
     counts_arrivals = carrier_.counts_arrivals();
   }
   const std::int64_t now = base::now_ns();
-  looked_ns_.store(now + kLeaveNs, std::memory_order_relaxed);
-  std::int64_t limit_ns = std::min({timeout_ns, target.deadline_ns - now, kLeaveNs});
+  looked_ns_.store(now + duties_.leave_ns, std::memory_order_relaxed);
+  std::int64_t limit_ns = std::min({timeout_ns, target.deadline_ns - now, duties_.leave_ns});
   if (sleeper == DatagramSleepers::kUntold) limit_ns = std::min(limit_ns, kUntoldNs);
   constexpr unsigned kTold = 1U << 1, kOthers = 3U << 2;
   const bool pauses = target.pause_ns > 0;
@@ -125,7 +141,7 @@ AnsweringThread::Woken AnsweringThread::sleep(int sleeper, std::int64_t timeout_
   if (pauses) woken |= 1U;  // something has come, most likely
   if ((woken & kTold) != 0) sleepers_.drain(sleeper);
   const std::int64_t after = base::now_ns();
-  looked_ns_.store(after, std::memory_order_relaxed);
+  looked_ns_.store(after);  // before rests_too_long(), as run() has them the other way round
   if (woken == 0) return after < target.deadline_ns ? Woken::by_time : Woken::by_network;
   if ((woken & kOthers) != 0) return Woken::by_other;
   return counts_arrivals ? Woken::by_network : Woken::by_uncounted;
@@ -142,9 +158,11 @@ void AnsweringThread::run() {
     const std::int64_t about_ns = looked_ns_.load(std::memory_order_relaxed) + kThreadAboutNs;
     const std::int64_t now = base::now_ns();
     if (!handed_over_.load() && now < about_ns) {
-      rests_.store(true);
-      if (!handed_over_.load() && !stop_.load()) sleep_until_nudged(-1, about_ns - now);
-      rests_.store(false);
+      rests_until_ns_.store(about_ns);
+      if (!rests_too_long() && !handed_over_.load() && !stop_.load()) {
+        sleep_until_nudged(-1, about_ns - now);
+      }
+      rests_until_ns_.store(0);
       continue;
     }
     const std::optional<bool> came = turn(busy);

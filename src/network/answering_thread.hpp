@@ -12,6 +12,7 @@
 #include <optional>
 #include <thread>
 
+#include "base/clock.hpp"
 #include "base/descriptor.hpp"
 #include "base/result.hpp"
 #include "network/carrier.hpp"
@@ -36,6 +37,8 @@ class AnsweringThread {
     std::function<void()> someone_died;
     // Whether packets of a row of calls may wait for each other; none: they never do.
     std::function<bool(std::int64_t now_ns)> may_gather{};
+    // How long a thread of the rank that sleeps on the datagrams itself is left alone.
+    std::int64_t leave_ns = 250 * base::kMillisecond;
   };
   base::Status start(Duties duties);
 
@@ -49,6 +52,12 @@ class AnsweringThread {
   // Something has been begun, for which this thread may have to send again: it sleeps no longer
   // than until then.
   void note_begun();
+  // A thread of the rank has begun something, or its wait is over. This thread may rest for long,
+  // as the other one slept. If long messages are under way, it then rests for a moment only. Not
+  // with the mutex.
+  void note_transfers();
+  // Until when it leaves the datagrams to the rank's threads, at most; 0: it does not.
+  std::int64_t rests_until_ns() const { return rests_until_ns_.load(); }
 
   // For a thread of the rank that sleeps on the datagrams itself: announce, check once more, then
   // sleep, then withdraw. The sleep ends when something comes, also if another thread takes it,
@@ -67,6 +76,7 @@ class AnsweringThread {
   void run();
   std::optional<bool> turn(bool busy);
   void nudge() const;
+  bool rests_too_long() const;
   void allow_bursts();
   void end_burst();
   void sleep_until_nudged(int descriptor, std::int64_t timeout_ns);
@@ -78,7 +88,7 @@ class AnsweringThread {
   base::Descriptor burst_timer_;  // packets have waited for others for long enough
   DatagramSleepers sleepers_;
   std::atomic<std::int64_t> looked_ns_{0};  // when a thread of the rank last polled
-  std::atomic<bool> rests_{false};          // it leaves the datagrams to the rank's threads
+  std::atomic<std::int64_t> rests_until_ns_{0};
   std::atomic<bool> handed_over_{false};
   std::atomic<bool> look_{false};     // the next turn is at once
   std::int64_t sleeps_until_ns_ = 0;  // its last turn, at most; under mutex_

@@ -42,6 +42,9 @@ class Carrier {
   // what comes meanwhile.
   bool take_arrivals();
 
+  // Whether long messages of this rank are under way.
+  bool has_transfers() const { return bulk_ != nullptr && bulk_->memory().under_way() > 0; }
+
   // See Reliable and Bulk.
   std::int64_t silence_ns(int rank) const;
   std::string why_lost(int rank) const;

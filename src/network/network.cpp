@@ -95,6 +95,7 @@ void Network::put(const transport::Put& message) {
   const bool came = carrier_.take_arrivals();
   mutex_.unlock();
   if (came) agent_.note_arrival();
+  agent_.note_transfers();
 }
 
 void Network::put_to_all(const transport::Put& message) {
@@ -103,8 +104,11 @@ void Network::put_to_all(const transport::Put& message) {
 }
 
 void Network::get(const transport::Get& wanted) {
-  const std::lock_guard lock(mutex_);
-  carrier_.transport().get(wanted);
+  {
+    const std::lock_guard lock(mutex_);
+    carrier_.transport().get(wanted);
+  }
+  agent_.note_transfers();
 }
 
 int Network::progress() {
