@@ -30,10 +30,15 @@ download=$(mktemp -d "$place/download.XXXX")
 trap 'rm -rf "$download"' EXIT
 chmod 777 "$download"  # apt downloads as a user of its own
 if [[ $wanted == newest ]]; then
-  # Another release of Debian, which this machine's own settings of apt do not name.
+  # Another release of Debian, which this machine's own settings of apt do not name. Their mirror
+  # has it.
+  mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Origin: Debian' |
+    head -n 1)
+  [[ -n $mirror ]] ||
+    fail "apt has no mirror of Debian; unpack a kernel into $place/linux-image-VERSION"
   mkdir -p "$download"/apt/lists/partial "$download"/apt/cache/archives/partial
   echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg]" \
-    "http://deb.debian.org/debian $newest_suite main" >"$download/apt/sources.list"
+    "$mirror $newest_suite main" >"$download/apt/sources.list"
   cat >"$download/apt/apt.conf" <<CONF
 Dir::State "$download/apt";
 Dir::State::status "/dev/null";

@@ -104,9 +104,12 @@ class Dev(unittest.TestCase):
         self.stand_in("dpkg-query", "echo installed")
         for name in ("busybox", "modprobe", "cpio"):
             self.stand_in(name, "exit 0")
-        kernel = self.top / "build" / "vm" / "linux-image-6.1.0-0-amd64"
-        (kernel / "lib" / "modules" / "6.1.0-0-amd64").mkdir(parents=True)
-        (kernel.parent / "initramfs-6.1.0-0-amd64.gz").write_text("newer than its script")
+        folder = self.top / "build" / "vm"
+        for series, release in (("", "6.1.0-0-amd64"), ("6.12", "6.12.0-0-amd64"),
+                                ("newest", "7.0.0-0-amd64")):
+            kernel = folder / series / f"linux-image-{release}"
+            (kernel / "lib" / "modules" / release).mkdir(parents=True)
+            (folder / f"initramfs-{release}.gz").write_text("newer than its script")
         self.stand_in("qemu-system-x86_64",
                       'shared=$(echo "$*" | sed "s/.*id=shared,path=\\([^,]*\\),.*/\\1/")\n'
                       f'cd "$shared" || exit 1\n{qemu}')
