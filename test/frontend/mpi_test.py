@@ -160,8 +160,11 @@ class OneApplies(Running):
         for name in ("operators", "sums", "derived"):
             with self.subTest(name=name):
                 done = mpirun(4, [OPTIONS.one_applies, name], more)
-                # The text of a rank that aborts may get lost.
-                self.assertEqual(done.returncode, 3, done.stderr)
+                # The text of a rank that aborts may get lost, and Intel MPI's mpirun may end by
+                # SIGPIPE after it.
+                self.assertNotEqual(done.returncode, 0, done.stderr)
+                self.assertTrue(done.returncode == 3 or "not true:" in done.stderr,
+                                f"{done.returncode}: {done.stderr}")
 
 
 class Scenarios(Running):
