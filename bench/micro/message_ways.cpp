@@ -28,6 +28,7 @@
 #include <vector>
 
 #include "base/clock.hpp"
+#include "micro/own_cores.hpp"
 
 namespace {
 
@@ -207,23 +208,6 @@ class Side {
   std::uint64_t barriers_ = 0, turn_ = 0, sent_ = 0, received_ = 0;
 };
 
-std::vector<int> usable_cores() {
-  cpu_set_t set;
-  std::vector<int> cores;
-  if (sched_getaffinity(0, sizeof set, &set) != 0) return cores;
-  for (int core = 0; core < CPU_SETSIZE; ++core) {
-    if (CPU_ISSET(core, &set)) cores.push_back(core);
-  }
-  return cores;
-}
-
-void pin_to(int core) {
-  cpu_set_t one;
-  CPU_ZERO(&one);
-  CPU_SET(core, &one);
-  sched_setaffinity(0, sizeof one, &one);
-}
-
 void print_rows(Side& side, bool prints, bool both, bool rewrites) {
   for (const std::size_t bytes : kSizes) {
     const double before = side.round_trip_ns();
@@ -247,7 +231,7 @@ int main(int argc, char** argv) {
   const std::string_view text = argc == 2 ? argv[1] : "";
   int rounds = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), rounds);
-  const std::vector<int> cores = usable_cores();
+  const std::vector<int> cores = unisono::bench::own_cores();
   if (error != std::errc() || end != text.data() + text.size() || rounds < 1 || cores.size() < 2) {
     std::fprintf(stderr, "usage: message_ways ROUNDS (on two cores or more)\n");
     return 2;
@@ -266,7 +250,7 @@ int main(int argc, char** argv) {
   // Where the kernel lets only ancestors read a process. Elsewhere there is nothing to allow.
   if (child > 0) (void)prctl(PR_SET_PTRACER, child);
   const std::size_t number = child == 0 ? 1 : 0;
-  pin_to(cores[number]);
+  unisono::bench::pin_to(cores[number]);
   Side side(shared, number, bytes);
   if (number == 0) {
     std::printf("# message, source, KiB, round trip before and after (ns); us by each way:\n#%36s",

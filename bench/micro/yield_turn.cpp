@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/clock.hpp"
+#include "micro/own_cores.hpp"
 
 namespace {
 
@@ -29,21 +30,8 @@ struct Shared {
   std::atomic<std::int64_t> turns;
 };
 
-std::vector<int> usable_cores() {
-  cpu_set_t set;
-  std::vector<int> cores;
-  if (sched_getaffinity(0, sizeof set, &set) != 0) return cores;
-  for (int core = 0; core < CPU_SETSIZE; ++core) {
-    if (CPU_ISSET(core, &set)) cores.push_back(core);
-  }
-  return cores;
-}
-
 [[noreturn]] void take_turns(Shared& shared, int core) {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  CPU_SET(core, &set);
-  sched_setaffinity(0, sizeof set, &set);
+  unisono::bench::pin_to(core);
   std::int64_t turns = 0;
   shared.ready.fetch_add(1);
   while (!shared.stop.load(std::memory_order_relaxed)) {
@@ -84,7 +72,7 @@ double turn_us(int processes, const std::vector<int>& cores) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const std::vector<int> cores = usable_cores();
+  const std::vector<int> cores = unisono::bench::own_cores();
   std::printf("# %zu usable cores; median of %d rounds\n# processes   us for a turn of each\n",
               cores.size(), kRounds);
   for (int i = 1; i < argc; ++i) {

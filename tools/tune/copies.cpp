@@ -6,7 +6,7 @@
 namespace unisono::tools::tune {
 namespace {
 
-// Less of a gain may be one of these calls only: both ways have others at which they are better.
+// Other collectives gain more or less than a broadcast, so a small gain is not enough.
 constexpr double kClearly = 0.9;
 
 }  // namespace

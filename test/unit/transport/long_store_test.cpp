@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/prng.hpp"
+#include "transport/transport.hpp"
 
 namespace unisono::transport::long_store_test {
 namespace {
@@ -94,6 +95,23 @@ TEST(LongStore, CopiesWholeMessagesWhereverTheyLie) {
         << from << " " << to << " " << bytes;
     for (std::size_t k = 0; k < to; ++k) ASSERT_EQ(place[k], kUntouched);
     for (std::size_t k = to + bytes; k < place.size(); ++k) ASSERT_EQ(place[k], kUntouched);
+  }
+}
+
+TEST(LongStore, ArrivesWholeWithItsFlagAtTheLimitAndAroundIt) {
+  for (const std::size_t bytes : {kLongStoreBytes - 1, kLongStoreBytes, kLongStoreBytes + 1}) {
+    const std::vector<std::byte> source(bytes, std::byte{7});
+    std::vector<std::byte> place(bytes + 1, std::byte{0});
+    std::uint64_t flag = 0;
+    store({.target = 5,
+           .source = source.data(),
+           .place = place.data(),
+           .bytes = bytes,
+           .flag = &flag,
+           .flag_value = 9});
+    EXPECT_EQ(flag, 9U);
+    EXPECT_EQ(std::memcmp(place.data(), source.data(), bytes), 0) << bytes;
+    EXPECT_EQ(place.back(), std::byte{0}) << bytes;
   }
 }
 
