@@ -154,14 +154,16 @@ void HostOperation::begin_segment() {
   --later_count_;
 }
 
-// Segments share no bytes of the caller's buffers. Their messages are in other receive buffers, but
-// staging is one for all. A step that fails stays where it is, and fails again in its turn. An
-// operator of the user's must not be called twice, so its segments go one by one.
+// The messages of segments are in receive buffers of their own, but staging is one for all. Nor may
+// a segment write what those before it still read. A step that fails stays where it is, and fails
+// again in its turn. An operator of the user's must not be called twice, so its segments go one by
+// one.
 template <bool helps>
 void HostOperation::begin_later_segments(const Machine& machine) {
   if (!entered_ || segment_ + 1 == plan_->segments) return;
   const bool has_other_memory = plan_->staging_bytes != 0 || machine.router.leads_elsewhere();
-  if (has_other_memory || plan_->user.function != nullptr) return;
+  const bool overlap = plan_->overlaps_in_place && input_ == output_;
+  if (has_other_memory || overlap || plan_->user.function != nullptr) return;
   HostOperation copy = *this;  // goes from segment to segment
   copy.later_count_ = 0;
   for (std::size_t i = 0; i < later_.size() && ++copy.segment_ < plan_->segments; ++i) {

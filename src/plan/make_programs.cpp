@@ -214,6 +214,7 @@ class ProgramMaker {
     const std::int64_t stride = segment * call_.element_bytes;
     plan_.input_stride = schedule::input_count(shape_, context_.rank) > 0 ? stride : 0;
     plan_.output_stride = schedule::output_count(shape_, context_.rank) > 0 ? stride : 0;
+    plan_.overlaps_in_place = overlaps_in_place(shape_, context_.rank);
     for (std::int64_t n = 0; n < plan_.segments; ++n) {
       const Shape part = segment_of(shape_, n * segment, segment);
       if (n > 0 && part == last_part_) {

@@ -41,6 +41,7 @@ struct Plan : std::enable_shared_from_this<Plan> {
   };
   std::int64_t segments = 1;
   std::int64_t input_stride = 0, output_stride = 0;
+  bool overlaps_in_place = false;  // see segments.hpp
   // The last one ends with the last segment. Plans of other types of the same size and of other
   // operators have the same. None where the engine is the NIC path.
   std::shared_ptr<const Part[]> parts;

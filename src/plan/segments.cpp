@@ -77,6 +77,17 @@ Shape segment_of(const Shape& whole, std::int64_t from, std::int64_t most) {
   return part;
 }
 
+bool overlaps_in_place(const Shape& whole, int rank) {
+  if (whole.collective != Collective::reduce_scatter) return false;
+  const std::int64_t output = schedule::output_count(whole, rank);
+  for (int r = 0; r < whole.ranks; ++r) {
+    const Block block = schedule::block(whole, r);
+    // A block at the very beginning lies under the output of the same segment.
+    if (block.count > 0 && block.offset > 0 && block.offset < output) return true;
+  }
+  return false;
+}
+
 BufferLayout layout_of(const Shape& whole, const Shape& part, const Buffer& buffer) {
   BufferLayout layout;
   if (!(buffer.side == Buffer::Side::input ? has_input_blocks

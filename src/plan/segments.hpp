@@ -23,6 +23,10 @@ std::int64_t longest_streamed(schedule::Collective collective, int hosts, std::i
 // The part of the call with elements [from, from + most) of the vector, or of each block.
 schedule::Shape segment_of(const schedule::Shape& whole, std::int64_t from, std::int64_t most);
 
+// Whether in place the rank's output in a segment lies over its input in a segment before it. It
+// does in a reduce-scatter where blocks that are shorter than the rank's own one come first.
+bool overlaps_in_place(const schedule::Shape& whole, int rank);
+
 // One of a rank's two buffers. places[r]: where the block for (or from) rank r begins, in elements;
 // null: one block behind the other.
 struct Buffer {

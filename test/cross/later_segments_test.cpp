@@ -12,6 +12,7 @@
 #include "cross/combination.hpp"
 #include "cross/trial.hpp"
 #include "harness/scale.hpp"
+#include "harness/unequal_blocks.hpp"
 
 namespace unisono::test::later_segments_test {
 namespace {
@@ -65,6 +66,15 @@ class LaterSegments : public testing::TestWithParam<Combination> {
     return {collective, ranks, ranks / 2 * (schedule::is_rooted(collective) ? 1 : 0), count, false};
   }
 
+  void run_in_place(const Algorithm& row, const Shape& shape) {
+    const auto parameters = algorithm::default_parameters(row, shape);
+    if (!algorithm::why_illegal(row, shape, parameters).empty()) return;
+    world_->override_with(row, parameters);
+    Trial trial(shape, material(Type::int64, Operator::sum), {.in_place = true});
+    SCOPED_TRACE(std::string(row.name) + ", " + trial.describe());
+    run(trial, shape.ranks);
+  }
+
   static constexpr int kTurns = 100'000;
   std::unique_ptr<World> world_;
   static inline int most_later_ = 0;
@@ -91,6 +101,41 @@ TEST_P(LaterSegments, OfEveryAlgorithmGiveTheResultsOfTheReference) {
   std::printf("%lld cells, up to %d segments ahead\n", static_cast<long long>(cells), most_later_);
   EXPECT_GT(cells, 100);
   EXPECT_GT(most_later_, 1);
+}
+
+// In place, the output of a segment lies over the input of those before it if the first block is
+// short. A rank with such segments begins none of them early.
+TEST_P(LaterSegments, LeaveTheInputsOfThoseBeforeThem) {
+  for (const int ranks : {2, 3, 4}) {
+    world_ = make_world(GetParam(), ranks);
+    for (const Algorithm& row : algorithm::table()) {
+      if (row.collective != Collective::reduce_scatter || !row.unequal_blocks) continue;
+      for (const std::int64_t first : {1, 16'385, 20'001}) {
+        std::vector<std::int64_t> counts(static_cast<std::size_t>(ranks), 60'001);
+        counts[0] = first;
+        ASSERT_NO_FATAL_FAILURE(
+            run_in_place(row, {.collective = row.collective,
+                               .ranks = ranks,
+                               .blocks = *schedule::Blocks::of_ranks(counts, {})}));
+      }
+    }
+  }
+}
+
+TEST_P(LaterSegments, OfUnequalBlocksInPlace) {
+  for (const int ranks : {3, 4}) {
+    world_ = make_world(GetParam(), ranks);
+    for (const Algorithm& row : algorithm::table()) {
+      if (!schedule::has_blocks(row.collective) || !row.unequal_blocks) continue;
+      for (const std::uint64_t seed : {1, 2, 3}) {
+        ASSERT_NO_FATAL_FAILURE(run_in_place(
+            row, {.collective = row.collective,
+                  .ranks = ranks,
+                  .root = schedule::is_rooted(row.collective) ? ranks / 2 : 0,
+                  .blocks = unequal_blocks(row.collective, ranks, seed, true, 15'001)}));
+      }
+    }
+  }
 }
 
 // Without them, a rank waits once for each segment, and sleeps where the other has no core.

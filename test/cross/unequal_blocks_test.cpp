@@ -115,6 +115,35 @@ TEST_P(UnequalBlocks, EveryAlgorithmThatTakesThemEqualsTheReference) {
   EXPECT_GT(no_receivers_, 0);
 }
 
+// In place, the outputs of the other ranks then lie over inputs of the next block, which begins in
+// the middle of a segment.
+TEST_P(UnequalBlocks, AShortFirstBlockBeforeLongOnesInPlace) {
+  for (const int ranks : {2, 3, 5}) {
+    world_ = make_world(GetParam(), ranks);
+    for (const Algorithm& row : algorithm::table()) {
+      if (row.collective != Collective::reduce_scatter || !row.unequal_blocks) continue;
+      Shape shape{.collective = row.collective, .ranks = ranks};
+      const auto parameters = algorithm::default_parameters(row, shape);
+      if (!algorithm::why_illegal(row, shape, parameters).empty()) continue;
+      world_->override_with(row, parameters);
+      for (const std::int64_t first : {0, 1, 3, 37, 500, 1'001}) {
+        std::vector<std::int64_t> counts(static_cast<std::size_t>(ranks), kSeveralSegments);
+        counts[0] = first;
+        shape.blocks = *schedule::Blocks::of_ranks(counts, {});
+        for (const bool in_place : {false, true}) {
+          check(row, shape, material(Type::int64, Operator::sum), {.in_place = in_place});
+          check(row, shape, material(Type::uint8, Operator::sum), {.in_place = in_place});
+          if (!row.keeps_order) continue;
+          Shape ordered = shape;
+          ordered.ordered = true;
+          check(row, ordered, affine_maps(), {.in_place = in_place});
+        }
+        if (HasFatalFailure()) return;
+      }
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(All, UnequalBlocks, testing::ValuesIn(kCombinations), combination_name);
 
 }  // namespace

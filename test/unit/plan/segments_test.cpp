@@ -54,6 +54,25 @@ TEST(Segments, CutEachPair) {
   EXPECT_EQ(second.blocks.sent(1, 1).count, 1);
 }
 
+TEST(Segments, OverlapInPlaceWhereShorterBlocksComeFirst) {
+  const auto overlap = [](const std::vector<std::int64_t>& counts, int rank) {
+    Shape shape{.collective = Collective::reduce_scatter, .ranks = 3};
+    shape.blocks = *Blocks::of_ranks(counts, {});
+    return overlaps_in_place(shape, rank);
+  };
+  EXPECT_FALSE(overlap({5, 5, 5}, 2));
+  EXPECT_FALSE(overlap({5, 1, 5}, 2));
+  EXPECT_FALSE(overlap({4, 5, 5}, 0));
+  EXPECT_TRUE(overlap({4, 5, 5}, 1));
+  EXPECT_TRUE(overlap({4, 5, 5}, 2));
+  EXPECT_FALSE(overlap({0, 5, 5}, 1)) << "the output lies over its own block only";
+  EXPECT_TRUE(overlap({0, 4, 5}, 2));
+  EXPECT_FALSE(overlap({4, 0, 5}, 1));
+  EXPECT_FALSE(overlaps_in_place({.collective = Collective::allreduce, .ranks = 3, .count = 9}, 1));
+  EXPECT_FALSE(
+      overlaps_in_place({.collective = Collective::reduce_scatter, .ranks = 3, .count = 9}, 2));
+}
+
 TEST(Layout, OfBuffersWithoutBlocksIsContiguous) {
   const Shape whole = of_blocks(Collective::allgather, {5, 6});
   EXPECT_TRUE(layout_of(whole, segment_of(whole, 2, 2), {0, Side::input, nullptr}).contiguous());
