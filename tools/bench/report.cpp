@@ -27,6 +27,11 @@ const char* method_name(Method method) {
   return "";
 }
 
+// Bytes in a microsecond are as many MB in a second.
+double megabytes_per_second(std::int64_t bytes, const Summary& times) {
+  return static_cast<double>(bytes) / times.median;
+}
+
 class TableReport final : public Report {
  public:
   void begin(const Job& job) override {
@@ -37,6 +42,7 @@ class TableReport final : public Report {
         " wrong: elements that were not right");
     if (has_loop(options_.method)) {
       print_line("# loop: back to back, the slowest rank's time for one call, median of the loops");
+      print_line("# MB/s: size by loop, 10^6 bytes; of a broadcast, the bandwidth at its source");
     }
     if (has_single(options_.method)) {
       print_line(
@@ -55,7 +61,9 @@ class TableReport final : public Report {
     std::string line = subject.collective == Collective::barrier
                            ? std::string("#                  ")
                            : fmt::format("#{:>9}{:>9}", "size", "count");
-    if (has_loop(options_.method)) line += fmt::format("{:>11}{:>11}", "loop", "cpu");
+    if (has_loop(options_.method)) {
+      line += fmt::format("{:>11}{:>11}{:>11}", "loop", moves_bytes() ? "MB/s" : "", "cpu");
+    }
     if (has_single(options_.method)) {
       line += fmt::format("{:>11}{:>11}{:>11}{:>11}", "median", "p99", "min", "cpu");
     }
@@ -66,7 +74,11 @@ class TableReport final : public Report {
     std::string line = subject_.collective == Collective::barrier
                            ? std::string(19, ' ')
                            : fmt::format("{:>10}{:>9}", bytes, count);
-    if (has_loop(options_.method)) line += fmt::format("{:11.2f}{:11.2f}", m.loop.median, m.cpu_us);
+    if (has_loop(options_.method)) {
+      const std::string rate =
+          moves_bytes() ? fmt::format("{:.1f}", megabytes_per_second(bytes, m.loop)) : "";
+      line += fmt::format("{:11.2f}{:>11}{:11.2f}", m.loop.median, rate, m.cpu_us);
+    }
     if (has_single(options_.method)) {
       line += fmt::format("{:11.2f}{:11.2f}{:11.2f}{:11.2f}", m.single.median, m.single.p99,
                           m.single.minimum, m.single_cpu_us);
@@ -77,6 +89,8 @@ class TableReport final : public Report {
   base::Status end() override { return base::success(); }
 
  private:
+  bool moves_bytes() const { return subject_.collective != Collective::barrier; }
+
   Options options_;
   Subject subject_;
 };
@@ -138,6 +152,9 @@ class JsonReport final : public Report {
     if (has_loop(method_)) {
       row["loop"] = summary_json(m.loop);
       row["loop"]["calls"] = m.loop_calls;
+      if (subject_.collective != Collective::barrier) {
+        row["loop"]["MBps"] = megabytes_per_second(bytes, m.loop);
+      }
       row["loop"]["cpu_us"] = m.cpu_us;
       row["loop"]["agent_us"] = m.agent_us;
     }
