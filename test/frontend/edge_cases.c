@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "persistent.h"
 #include "scenario.h"
 
 static int sum_of_ranks(MPI_Comm comm) {
@@ -521,6 +522,33 @@ static void far_blocks(void) {
   munmap(pages, 3 * page);
 }
 
+/* Blocks of elements without a buffer, which some MPIs refuse. Each of the three forms does. */
+#define EXPECT_REFUSED(name, nonblocking, ...)                                                  \
+  do {                                                                                          \
+    MPI_Request request = MPI_REQUEST_NULL;                                                     \
+    EXPECT(class_of(MPI_##name(__VA_ARGS__)) == MPI_ERR_BUFFER);                                \
+    EXPECT(class_of(MPI_##nonblocking(__VA_ARGS__, &request)) == MPI_ERR_BUFFER);               \
+    EXPECT(class_of(PERSISTENT(name)(__VA_ARGS__, MPI_INFO_NULL, &request)) == MPI_ERR_BUFFER); \
+  } while (0)
+static void no_buffer(void) {
+  enum { kMost = 16 };
+  int ones[kMost], places[kMost], in[kMost], out[kMost], sum = -1;
+  MPI_Comm comm;
+  EXPECT(size <= kMost);
+  for (int r = 0; r < size; ++r) ones[r] = 1, places[r] = in[r] = r;
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+  MPI_Barrier(comm);
+  EXPECT_REFUSED(Allgatherv, Iallgatherv, in, 1, MPI_INT, NULL, ones, places, MPI_INT, comm);
+  EXPECT_REFUSED(Alltoallv, Ialltoallv, in, ones, places, MPI_INT, NULL, ones, places, MPI_INT,
+                 comm);
+  EXPECT_REFUSED(Alltoallv, Ialltoallv, NULL, ones, places, MPI_INT, out, ones, places, MPI_INT,
+                 comm);
+  MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, comm);
+  EXPECT(sum == size * (size - 1) / 2);
+  MPI_Comm_free(&comm);
+}
+
 static const Scenario all[] = {{"aliased", aliased},
                                {"far_blocks", far_blocks},
                                {"misplaced", misplaced},
@@ -536,6 +564,7 @@ static const Scenario all[] = {{"aliased", aliased},
                                {"null_requests", null_requests},
                                {"wrong", wrong},
                                {"invalid_at_one", invalid_at_one},
+                               {"no_buffer", no_buffer},
                                {"no_memory", no_memory},
                                {"plain", plain},
                                {"not_committed", not_committed}};

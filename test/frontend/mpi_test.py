@@ -319,6 +319,12 @@ class EdgeCases(Running):
             self.skipTest("this MPI does not check arguments")
         self.expect_fine("not_committed,misplaced,invalid_at_one", program="edge_cases")
 
+    def test_blocks_without_a_buffer_are_the_bare_mpis_business(self):
+        bare = mpirun(2, [OPTIONS.edge_cases, "no_buffer"], drop_in=False)
+        if (bare.returncode, bare.stdout) != (0, "fine\n"):
+            self.skipTest("this MPI does not check for null buffers")
+        self.expect_fine("no_buffer", 2, program="edge_cases")
+
     def test_ranks_may_have_different_settings(self):
         """Unisono does what all want. A rank that wants nothing of it holds up no other."""
         for value, does in (("off", False), ("allreduce", True)):

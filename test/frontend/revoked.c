@@ -11,12 +11,6 @@
 #include <mpi-ext.h>
 #include <unistd.h>
 
-static int class_of(int code) {
-  int found = MPI_SUCCESS;
-  MPI_Error_class(code, &found);
-  return found;
-}
-
 /* The collective in which the others wait. */
 static int wait_in(MPI_Comm comm, const char* form, MPI_Request* persistent) {
   int sum = -1;

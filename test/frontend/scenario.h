@@ -20,6 +20,12 @@ static void expect(int condition, const char* what) {
 }
 #define EXPECT(condition) expect(condition, #condition)
 
+static inline int class_of(int code) {
+  int of_code = -1;
+  MPI_Error_class(code, &of_code);
+  return of_code;
+}
+
 typedef struct {
   const char* name;
   void (*run)(void);

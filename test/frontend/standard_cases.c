@@ -16,12 +16,6 @@ static int sum_of_ranks(MPI_Comm comm) {
 }
 static int triangle(int ranks) { return ranks * (ranks - 1) / 2; }
 
-static int class_of(int code) {
-  int of_code = -1;
-  MPI_Error_class(code, &of_code);
-  return of_code;
-}
-
 /* The standard's empty status. */
 static void expect_empty(MPI_Status* told) {
   int count = -1, flag = -1;

@@ -142,6 +142,9 @@ void Elements::place_from_lowest() {
     lowest = std::min(lowest, displacements_[i]);
     end = std::max(end, displacements_[i] + counts_[i]);
   }
+  // The program gave no buffer if a block lies in the first page: absolute addresses lie behind it.
+  constexpr std::int64_t kFirstPage = 4096;
+  if (bytes_ > 0 && place_ == nullptr && lowest < kFirstPage) valid_ = false;
   const bool stays = bytes_ == 0 || (lowest >= 0 && place_ != nullptr);
   const std::int64_t from = stays ? 0 : lowest;
   for (int i = 0; i < block_count_; ++i) {
