@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "persistent.h"
+#include "random_hashes.h"
 
 #if MPI_VERSION >= 4 || (defined(OPEN_MPI) && OMPI_MAJOR_VERSION >= 5)
 #define HAS_SESSIONS 1
@@ -18,6 +19,7 @@
 enum { kMostRanks = 16, kComms = 7 };
 
 static uint64_t common, own; /* states: the same at all ranks, and this rank's */
+static unsigned long long seed;
 static int world_rank, step;
 
 static uint32_t draw(uint64_t* state, uint32_t below) { /* xorshift* */
@@ -32,7 +34,7 @@ static uint64_t state_of(uint64_t seed) {
 }
 
 static _Noreturn void fail(const char* what) {
-  fprintf(stderr, "rank %d: step %d: %s\n", world_rank, step, what);
+  fprintf(stderr, "seed %llu: rank %d: step %d: %s\n", seed, world_rank, step, what);
   MPI_Abort(MPI_COMM_WORLD, 3);
   _Exit(3); /* MPICH 5 comes back */
 }
@@ -113,8 +115,8 @@ static MPI_Session session;
 static MPI_Comm make_of_session(void) {
   MPI_Group all;
   MPI_Comm made;
-  char tag[32];
-  snprintf(tag, sizeof tag, "%d", step);
+  char tag[64];
+  snprintf(tag, sizeof tag, "%llu %d", seed, step);
   MPI_Group_from_session_pset(session, "mpi://WORLD", &all);
   MPI_Comm_create_from_group(all, tag, MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &made);
   MPI_Group_free(&all);

@@ -1,21 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A random MPI program: random_program SEED STEPS [plain]. All ranks draw the same collectives,
- * types, communicators and roots from the seed; each checks its results against what MPI defines.
- * It also prints a hash of all that its ranks received, so that runs with and without the drop-in
- * can be compared. Collectives on overlapping communicators, in place, with gaps, with zero counts,
+ * Random MPI programs, one after the other: random_program SEED STEPS PROGRAMS [plain], with the
+ * seeds SEED, SEED + 1, ... All ranks draw the same collectives, types, communicators and roots
+ * from the seed; each checks its results against what MPI defines. Rank 0 prints a hash of all that
+ * the ranks received, so that runs with and without the drop-in can be compared. Collectives on
+ * overlapping communicators, in place, with gaps, with zero counts, of some bytes and of megabytes,
  * between point-to-point messages that a rank waits for in a collective. Some of them are
- * nonblocking or persistent.
+ * nonblocking, beside others, or persistent. Now and then a rank comes late.
  */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "persistent.h"
+#include "random_hashes.h"
 
-static uint64_t state;
-static uint64_t hash = 1469598103934665603ULL;
+static unsigned long long seed;
+static uint64_t state, hash;
 static int world_rank;
 static int is_plain;
 
@@ -34,8 +37,14 @@ static void note(const void* data, size_t bytes) {
 /* The element i that rank r gives in a step. Small, so that sums are exact in every type. */
 static int value(int step, int r, int i) { return (step * 7 + r * 5 + i * 3) % 23 + 1; }
 
-#define MOST 9000
-static int in[16 * MOST], out[16 * MOST], expected[16 * MOST], more[MOST];
+enum { kShort = 144000, kLong = 1 << 20 }; /* ints of a buffer that a step uses */
+static int in[kLong], out[kLong], expected[kLong], more[kLong];
+static int room; /* either */
+static size_t room_bytes(void) { return (size_t)room * sizeof(int); }
+
+static void clear(void) {
+  for (int i = 0; i < room; ++i) in[i] = out[i] = expected[i] = -7;
+}
 
 typedef struct {
   MPI_Datatype type;
@@ -51,6 +60,8 @@ static void put(MPI_Datatype type, void* buffer, int at, int v) {
     ((float*)buffer)[at] = (float)v;
   else if (type == MPI_UNSIGNED_SHORT)
     ((unsigned short*)buffer)[at] = (unsigned short)v;
+  else if (type == MPI_UNSIGNED_CHAR)
+    ((unsigned char*)buffer)[at] = (unsigned char)v;
   else
     ((int64_t*)buffer)[at] = v;
 }
@@ -58,6 +69,7 @@ static void put(MPI_Datatype type, void* buffer, int at, int v) {
 static int reduce_values(MPI_Op op, int a, int b) {
   if (op == MPI_SUM) return a + b;
   if (op == MPI_MAX) return a > b ? a : b;
+  if (op == MPI_BXOR) return a ^ b;
   return a < b ? a : b;
 }
 
@@ -68,18 +80,49 @@ static int over_ranks(MPI_Op op, int step, int first, int end, int i) {
 }
 
 static void check(const char* what, int step, const void* got, const void* want, size_t bytes) {
-  for (size_t i = 0; i < bytes; ++i) {
-    if (((const char*)got)[i] != ((const char*)want)[i]) {
-      fprintf(stderr, "rank %d: step %d: %s is wrong from byte %zu of %zu on\n", world_rank, step,
-              what, i, bytes);
-      MPI_Abort(MPI_COMM_WORLD, 3);
-      _Exit(3); /* MPICH 5 comes back */
-    }
+  if (memcmp(got, want, bytes) != 0) {
+    size_t i = 0;
+    while (((const char*)got)[i] == ((const char*)want)[i]) ++i;
+    fprintf(stderr, "seed %llu: rank %d: step %d: %s is wrong from byte %zu of %zu on\n", seed,
+            world_rank, step, what, i, bytes);
+    MPI_Abort(MPI_COMM_WORLD, 3);
+    _Exit(3); /* MPICH 5 comes back */
   }
   note(got, bytes);
 }
 
 static int counts[64], displacements[64], more_counts[64], more_displacements[64];
+
+/* The counts of the ranks are together at most `total`. One is shorter or longer than the others,
+ * or all are random. */
+static void draw_long_counts(int size, int total) {
+  const int way = (int)draw(5);
+  const int other = (int)draw(2) == 0 ? 0 : (int)draw((uint32_t)size);
+  const int longest = 1 + (int)draw((uint32_t)(total / size - 1));
+  for (int r = 0; r < size; ++r) {
+    const int is_other = r == other;
+    if (way <= 1)
+      counts[r] = is_other ? (int)draw((uint32_t)longest) >> draw(16) : longest;
+    else if (way == 2)
+      counts[r] = is_other ? longest : (int)draw(20);
+    else if (way == 3)
+      counts[r] = is_other ? longest * (size - 1) : 0;
+    else
+      counts[r] = (int)draw((uint32_t)longest);
+  }
+}
+
+/* The communicator of the step, and this rank and the number of ranks there. */
+static MPI_Comm comm_of_step;
+static int rank_of_step, size_of_step;
+
+/* Now and then one rank comes late, so that the others sleep in the call. */
+static void delay(void) {
+  if (draw(6) != 0) return;
+  const int late = (int)draw((uint32_t)size_of_step);
+  const struct timespec time = {0, 1000L * (long)draw(draw(4) == 0 ? 5000 : 300)};
+  if (late == rank_of_step) nanosleep(&time, NULL);
+}
 
 /* Ends a nonblocking collective, in one of the ways that MPI has; each rank chooses its own. */
 static void complete(MPI_Request* request, uint32_t way) {
@@ -101,15 +144,38 @@ static void complete(MPI_Request* request, uint32_t way) {
   }
 }
 
+static void complete_beside_others(MPI_Request* request, uint32_t way) {
+  MPI_Request second;
+  int one = 1, all = 0;
+  MPI_Iallreduce(&one, &all, 1, MPI_INT, MPI_SUM, comm_of_step, &second);
+  MPI_Barrier(comm_of_step);
+  complete(&second, way + 1);
+  check("number of ranks", -1, &all, &size_of_step, sizeof all);
+  complete(request, way);
+}
+
+/* MPICH 4.0 alone fails in some calls in place, so it must not do them. They are reduce-scatters
+ * with a short first block, and nonblocking alltoallw with gaps. */
+#ifdef OPEN_MPI
+enum { kFailsInPlace = 0 };
+#else
+enum { kFailsInPlace = 1 };
+#endif
+static int must_block; /* as the MPI does the step's call otherwise */
+
 /* The collective, at random as a nonblocking or a persistent one. */
 #define CALL(name, nonblocking, ...)                                  \
   do {                                                                \
     const uint32_t form = draw(6), way = draw(4);                     \
     MPI_Request request_of_call;                                      \
-    if (form <= 1) {                                                  \
+    delay();                                                          \
+    if (form <= 1 && !must_block) {                                   \
       MPI_##nonblocking(__VA_ARGS__, &request_of_call);               \
-      complete(&request_of_call, way);                                \
-    } else if (form == 2) {                                           \
+      if (form == 0)                                                  \
+        complete(&request_of_call, way);                              \
+      else                                                            \
+        complete_beside_others(&request_of_call, way);                \
+    } else if (form == 2 && !must_block) {                            \
       PERSISTENT(name)(__VA_ARGS__, MPI_INFO_NULL, &request_of_call); \
       MPI_Start(&request_of_call);                                    \
       complete(&request_of_call, way);                                \
@@ -120,21 +186,22 @@ static void complete(MPI_Request* request, uint32_t way) {
   } while (0)
 
 static void reduction(int step, MPI_Comm comm, int rank, int size) {
-  const MPI_Op op = (MPI_Op[]){MPI_SUM, MPI_MAX, MPI_MIN}[draw(3)];
-  const Kind kind = (Kind[]){{MPI_INT, sizeof(int)},
-                             {MPI_DOUBLE, sizeof(double)},
-                             {MPI_FLOAT, sizeof(float)},
-                             {MPI_UNSIGNED_SHORT, sizeof(short)},
-                             {MPI_INT64_T, sizeof(int64_t)}}[draw(5)];
-  const int most = draw(4) == 0 ? MOST / 2 : 40;
+  const Kind kind = (Kind[]){{MPI_DOUBLE, sizeof(double)}, {MPI_FLOAT, sizeof(float)},
+                             {MPI_INT, sizeof(int)},       {MPI_UNSIGNED_SHORT, sizeof(short)},
+                             {MPI_UNSIGNED_CHAR, 1},       {MPI_INT64_T, sizeof(int64_t)}}[draw(6)];
+  const uint32_t operators = kind.type == MPI_DOUBLE || kind.type == MPI_FLOAT ? 3 : 4;
+  const MPI_Op op = (MPI_Op[]){MPI_SUM, MPI_MAX, MPI_MIN, MPI_BXOR}[draw(operators)];
+  const int is_long = room == kLong, most_long = kLong / 2; /* elements up to 8 bytes long */
+  const int most = is_long ? most_long >> draw(6) : draw(4) == 0 ? 4500 : 40;
   const int count = (int)draw((uint32_t)most);
-  const int in_place = (int)draw(2);
+  const int is_drawn_in_place = (int)draw(2);
   const int root = (int)draw((uint32_t)size);
   const size_t bytes = (size_t)count * (size_t)kind.size;
   char* const send = (char*)in;
   char* const receive = (char*)out;
   const int which = (int)draw(6);
-  memset(out, 0x55, sizeof out);
+  const int in_place = is_drawn_in_place && !(kFailsInPlace && is_plain && which == 5);
+  memset(out, 0x55, room_bytes());
   if (which <= 3) {
     for (int i = 0; i < count; ++i)
       put(kind.type, in_place ? receive : send, i, value(step, rank, i));
@@ -164,9 +231,13 @@ static void reduction(int step, MPI_Comm comm, int rank, int size) {
     return;
   }
   int before = 0, total = 0;
-  const int each = (int)draw(50);
+  const int each = is_long ? count / size : (int)draw(50);
+  if (is_long) draw_long_counts(size, most_long);
   for (int r = 0; r < size; ++r) {
-    counts[r] = which == 4 ? each : (int)draw(60) / (1 + (int)draw(3)) * (int)(draw(4) != 0);
+    if (which == 4)
+      counts[r] = each;
+    else if (!is_long)
+      counts[r] = (int)draw(60) / (1 + (int)draw(3)) * (int)(draw(4) != 0);
     if (r < rank) before += counts[r];
     total += counts[r];
   }
@@ -176,6 +247,7 @@ static void reduction(int step, MPI_Comm comm, int rank, int size) {
     put(kind.type, expected, i, over_ranks(op, step, 0, size, before + i));
   }
   void* const from = in_place ? MPI_IN_PLACE : send;
+  if (kFailsInPlace && in_place) MPI_Barrier(comm); /* then Unisono does nonblocking ones, too */
   if (which == 4) {
     CALL(Reduce_scatter_block, Ireduce_scatter_block, from, receive, each, kind.type, op, comm);
   } else {
@@ -189,14 +261,27 @@ static void moves(int step, MPI_Comm comm, int rank, int size, MPI_Datatype gapp
   const int gaps_in = (int)draw(3) == 0, gaps_out = (int)draw(3) == 0;
   const int si = gaps_in ? 2 : 1, so = gaps_out ? 2 : 1;
   const MPI_Datatype ti = gaps_in ? gapped : MPI_INT, to = gaps_out ? gapped : MPI_INT;
-  const int count = draw(5) == 0 ? (int)draw(800) : (int)draw(12);
+  const int is_long = room == kLong, most_long = room / 2; /* as an element may have a gap */
+  const int count = is_long        ? (int)draw((uint32_t)(most_long / size)) >> draw(4)
+                    : draw(5) == 0 ? (int)draw(800)
+                                   : (int)draw(12);
+  /* With it go the blocks of alltoallv and alltoallw, which have up to 18 elements. */
+  const int stretch = is_long ? 1 + (int)draw((uint32_t)(most_long / (64 * size))) : 1;
   const int root = (int)draw((uint32_t)size);
   const int in_place = (int)draw(3) == 0;
   const int which = (int)draw(10);
-  for (int i = 0; i < 16 * MOST; ++i) in[i] = out[i] = expected[i] = -7;
+  if (kFailsInPlace && in_place && which >= 8) {
+    must_block = is_plain;
+    if (!is_plain) MPI_Barrier(comm); /* then Unisono does nonblocking ones, too */
+  }
+  clear();
   int total = 0, own_before = 0;
+  if (is_long) draw_long_counts(size, most_long - 2 * size);
   for (int r = 0; r < size; ++r) {
-    counts[r] = which >= 5 ? (int)draw(20) * (int)(draw(4) != 0) : count;
+    if (which < 5)
+      counts[r] = count;
+    else if (!is_long)
+      counts[r] = (int)draw(20) * (int)(draw(4) != 0);
     total += (int)draw(3); /* a gap between blocks */
     displacements[r] = total;
     if (r == rank) own_before = total;
@@ -207,7 +292,7 @@ static void moves(int step, MPI_Comm comm, int rank, int size, MPI_Datatype gapp
       const int mine = rank % 2 == 0 ? si : so;
       const MPI_Datatype type = rank % 2 == 0 ? ti : to;
       for (int i = 0; i < count; ++i) expected[i * mine] = value(step, root, i);
-      if (rank == root) memcpy(out, expected, sizeof out);
+      if (rank == root) memcpy(out, expected, room_bytes());
       CALL(Bcast, Ibcast, out, count, type, root, comm);
       break;
     }
@@ -237,7 +322,7 @@ static void moves(int step, MPI_Comm comm, int rank, int size, MPI_Datatype gapp
       for (int i = 0; i < count; ++i) expected[i * so] = value(step, root, rank * count + i);
       if (in_place && rank == root) {
         CALL(Scatter, Iscatter, in, count, ti, MPI_IN_PLACE, count, to, root, comm);
-        memcpy(expected, out, sizeof out);
+        memcpy(expected, out, room_bytes());
       } else {
         CALL(Scatter, Iscatter, in, count, ti, out, count, to, root, comm);
       }
@@ -284,16 +369,16 @@ static void moves(int step, MPI_Comm comm, int rank, int size, MPI_Datatype gapp
       for (int i = 0; i < counts[rank]; ++i) expected[i * so] = value(step, rank, i);
       if (in_place && rank == root) {
         CALL(Scatterv, Iscatterv, in, counts, displacements, ti, MPI_IN_PLACE, 0, to, root, comm);
-        memcpy(expected, out, sizeof out);
+        memcpy(expected, out, room_bytes());
       } else {
         CALL(Scatterv, Iscatterv, in, counts, displacements, ti, out, counts[rank], to, root, comm);
       }
       break;
-    case 8: { /* alltoallv: rank a sends (a + b) % 7 or so elements to rank b */
+    case 8: { /* alltoallv: rank a sends (a + b) % 7 or so times three elements to rank b */
       const int odd = (int)draw(7);
       int at_in = 0, at_out = 0;
       for (int r = 0; r < size; ++r) {
-        counts[r] = more_counts[r] = (rank + r + odd) % 7 * 3;
+        counts[r] = more_counts[r] = (rank + r + odd) % 7 * 3 * stretch;
         displacements[r] = at_in += 2;
         more_displacements[r] = at_out += 1;
         at_in += counts[r];
@@ -311,18 +396,18 @@ static void moves(int step, MPI_Comm comm, int rank, int size, MPI_Datatype gapp
       break;
     }
     default: { /* alltoallw: the same with types that differ by peer, and now and then none */
-      enum { kRoom = 64 }; /* ints for a block */
+      const int block = 64 * stretch; /* ints of room */
       const int odd = (int)draw(7);
       MPI_Datatype types[64], more_types[64];
       for (int r = 0; r < size; ++r) {
         const int is_apart = (step + rank + r) % 2, is_more_apart = (step + 2 * rank + r) % 3 == 0;
-        counts[r] = more_counts[r] = (rank + r + odd) % 7 * 3;
-        displacements[r] = more_displacements[r] = r * kRoom * (int)sizeof(int);
+        counts[r] = more_counts[r] = (rank + r + odd) % 7 * 3 * stretch;
+        displacements[r] = more_displacements[r] = r * block * (int)sizeof(int);
         types[r] = counts[r] == 0 ? MPI_CHAR : is_apart ? gapped : MPI_INT;
         more_types[r] = more_counts[r] == 0 ? MPI_DOUBLE : is_more_apart ? gapped : MPI_INT;
         for (int i = 0; i < counts[r]; ++i) {
-          const int at_out = r * kRoom + i * (is_more_apart ? 2 : 1);
-          in[r * kRoom + i * (is_apart ? 2 : 1)] = value(step, rank, r * 11 + i);
+          const int at_out = r * block + i * (is_more_apart ? 2 : 1);
+          in[r * block + i * (is_apart ? 2 : 1)] = value(step, rank, r * 11 + i);
           if (in_place) out[at_out] = value(step, rank, r * 11 + i);
           expected[at_out] = value(step, r, rank * 11 + i);
         }
@@ -334,7 +419,7 @@ static void moves(int step, MPI_Comm comm, int rank, int size, MPI_Datatype gapp
   static const char* const names[] = {"bcast",     "allgather",  "gather",  "scatter",
                                       "alltoall",  "allgatherv", "gatherv", "scatterv",
                                       "alltoallv", "alltoallw"};
-  check(names[which], step, out, expected, sizeof out);
+  check(names[which], step, out, expected, room_bytes());
 }
 
 /* Composes affine maps x -> p[0] x + p[s]: associative, and not commutative. The type may have
@@ -369,19 +454,33 @@ static void maps_over(int step, int first, int end, int i, unsigned* whole) {
 /* An operator of the program, on pairs with gaps or without. */
 static void own_operator(int step, MPI_Comm comm, int rank, int size, MPI_Datatype types[2],
                          MPI_Op own) {
-  const int which = (int)draw(5);
+  const int which = (int)draw(6), has_blocks = which >= 4;
   /* MPICH 4.0 overruns its own buffers in a reduce-scatter of elements with gaps. */
-  const int s = which == 4 ? 1 : 1 + (int)draw(2);
-  const int count = draw(4) == 0 ? (int)draw(MOST / 8) : (int)draw(9);
+  const int s = has_blocks ? 1 : 1 + (int)draw(2);
+  const int is_long = room == kLong, most_long = room / 4;
+  const int count = is_long        ? (int)draw((uint32_t)(most_long / size)) >> draw(4)
+                    : draw(4) == 0 ? (int)draw(1125)
+                                   : (int)draw(9);
   const int in_place = (int)draw(2);
   const int root = (int)draw((uint32_t)size);
-  const int all = which == 4 ? count * size : count;
+  int all = 0, first = 0;
+  if (is_long) draw_long_counts(size, most_long);
+  for (int r = 0; r < size; ++r) {
+    if (which != 5)
+      counts[r] = count;
+    else if (!is_long)
+      counts[r] = (int)draw(60) * (int)(draw(4) != 0);
+    if (r == rank) first = has_blocks ? all : 0;
+    all += counts[r];
+  }
+  if (!has_blocks) all = count;
   unsigned* const send = (unsigned*)in;
   unsigned* const receive = (unsigned*)out;
   unsigned* const want = (unsigned*)expected;
-  for (int i = 0; i < 16 * MOST; ++i) in[i] = out[i] = expected[i] = -7;
+  clear();
   /* The input lies in the receive buffer if the call is in place. */
-  const int place = in_place && (which != 1 || (rank == root && !is_plain));
+  const int is_kept_out = is_plain && (which == 5 ? kFailsInPlace : which == 1);
+  const int place = in_place && !is_kept_out && (which != 1 || rank == root);
   for (int i = 0; i < all; ++i) {
     unsigned map[2];
     map_of(step, rank, i, map);
@@ -390,13 +489,14 @@ static void own_operator(int step, MPI_Comm comm, int rank, int size, MPI_Dataty
     if (place) want[2 * s * i] = map[0], want[2 * s * i + s] = map[1];
   }
   const int end = which == 2 ? rank + 1 : which == 3 ? rank : size;
-  for (int i = 0; i < count && end > 0 && (which != 1 || rank == root); ++i) {
+  for (int i = 0; i < counts[rank] && end > 0 && (which != 1 || rank == root); ++i) {
     unsigned whole[2];
-    maps_over(step, 0, end, which == 4 ? rank * count + i : i, whole);
+    maps_over(step, 0, end, first + i, whole);
     want[2 * s * i] = whole[0], want[2 * s * i + s] = whole[1];
   }
   const void* const from = place ? MPI_IN_PLACE : send;
   const MPI_Datatype type = types[s - 1];
+  must_block = kFailsInPlace && place && which == 5;
   switch (which) {
     case 0:
       CALL(Allreduce, Iallreduce, from, receive, count, type, own, comm);
@@ -410,13 +510,16 @@ static void own_operator(int step, MPI_Comm comm, int rank, int size, MPI_Dataty
     case 3:
       CALL(Exscan, Iexscan, from, receive, count, type, own, comm);
       break;
-    default:
+    case 4:
       CALL(Reduce_scatter_block, Ireduce_scatter_block, from, receive, count, type, own, comm);
+      break;
+    default:
+      CALL(Reduce_scatter, Ireduce_scatter, from, receive, counts, type, own, comm);
   }
   if (which == 3 && rank == 0) return;
   /* Behind the result of a reduce-scatter in place, the rest is undefined. */
-  const size_t checked = which == 4 && place ? (size_t)(2 * s * count) * sizeof(int) : sizeof out;
-  check("own operator", step, out, expected, checked);
+  const size_t of_result = (size_t)(2 * counts[rank]) * sizeof(int);
+  check("own operator", step, out, expected, has_blocks && place ? of_result : room_bytes());
 }
 
 /* MPI's operators on pairs. */
@@ -443,14 +546,14 @@ static void locations(int step, MPI_Comm comm, int rank, int size) {
  * sender reaches the collective only after its message has gone. */
 static void message_during_a_barrier(int step, MPI_Comm comm, int rank, int size) {
   MPI_Request request;
-  const int count = 16 * MOST;
+  const int count = kShort;
   const int odd = (int)draw((uint32_t)size);
   if (rank == (odd + 1) % size) {
     MPI_Irecv(out, count, MPI_INT, odd, 5, comm, &request);
     MPI_Barrier(comm);
     MPI_Wait(&request, MPI_STATUS_IGNORE);
     for (int i = 0; i < count; ++i) expected[i] = value(step, odd, i);
-    check("message", step, out, expected, sizeof out);
+    check("message", step, out, expected, (size_t)count * sizeof(int));
   } else {
     if (rank == odd) {
       for (int i = 0; i < count; ++i) in[i] = value(step, odd, i);
@@ -460,17 +563,12 @@ static void message_during_a_barrier(int step, MPI_Comm comm, int rank, int size
   }
 }
 
-int main(int argc, char** argv) {
-  const uint64_t seed = argc > 1 ? strtoull(argv[1], NULL, 10) : 1;
-  const int steps = argc > 2 ? atoi(argv[2]) : 100;
-  is_plain = argc > 3;
-  enum { kComms = 5 };
-  MPI_Comm comms[kComms];
-  MPI_Datatype gapped, two, pair, apart, spread;
-  MPI_Op own;
-  state = seed * 2654435761U + 88172645463325252ULL;
-  MPI_Init(&argc, &argv);
-  MPI_Comm_rank(MPI_COMM_WORLD, &world_rank);
+enum { kComms = 5 };
+static MPI_Comm comms[kComms];
+static MPI_Datatype gapped, two, pair, apart, spread;
+static MPI_Op own;
+
+static void make_objects(void) {
   MPI_Type_vector(1, 1, 2, MPI_INT, &two);
   MPI_Type_create_resized(two, 0, 2 * sizeof(int), &gapped);
   MPI_Type_commit(&gapped);
@@ -485,44 +583,9 @@ int main(int argc, char** argv) {
   MPI_Comm_split(MPI_COMM_WORLD, world_rank % 2, -world_rank, &comms[2]);
   MPI_Comm_split(comms[2], world_rank % 3 == 0, world_rank, &comms[3]);
   comms[4] = MPI_COMM_NULL;
-  for (int step = 0; step < steps; ++step) {
-    const uint64_t whole = state;
-    const int which = (int)draw(kComms);
-    if (which == 4) { /* a communicator for one step */
-      if (comms[4] != MPI_COMM_NULL) MPI_Comm_free(&comms[4]);
-      MPI_Comm_dup(comms[draw(4)], &comms[4]);
-    }
-    int rank, size;
-    MPI_Comm_rank(comms[which], &rank);
-    MPI_Comm_size(comms[which], &size);
-    /* MPICH 4.0 has errors in reduce and allgatherv of one rank, which the drop-in leaves to it. */
-    if (size == 1) {
-      state = whole * 6364136223846793005ULL + 1442695040888963407ULL;
-      continue;
-    }
-    /* Ranks of different communicators draw differently below: so all begin a step alike. */
-    switch (draw(9)) {
-      case 0:
-        CALL(Barrier, Ibarrier, comms[which]);
-        break;
-      case 1:
-        locations(step, comms[which], rank, size);
-        break;
-      case 3:
-        own_operator(step, comms[which], rank, size, (MPI_Datatype[]){pair, apart}, own);
-        break;
-      case 2:
-        message_during_a_barrier(step, comms[which], rank, size);
-        break;
-      case 4:
-      case 5:
-        reduction(step, comms[which], rank, size);
-        break;
-      default:
-        moves(step, comms[which], rank, size, gapped);
-    }
-    state = whole * 6364136223846793005ULL + 1442695040888963407ULL;
-  }
+}
+
+static void free_objects(void) {
   for (int i = 1; i < kComms; ++i) {
     if (comms[i] != MPI_COMM_NULL) MPI_Comm_free(&comms[i]);
   }
@@ -532,7 +595,66 @@ int main(int argc, char** argv) {
   MPI_Type_free(&pair);
   MPI_Type_free(&apart);
   MPI_Type_free(&spread);
-  printf("rank %d: %d steps, hash %016llx\n", world_rank, steps, (unsigned long long)hash);
+}
+
+static void one_step(int step) {
+  const int which = (int)draw(kComms);
+  if (which == 4) { /* a communicator for one step */
+    if (comms[4] != MPI_COMM_NULL) MPI_Comm_free(&comms[4]);
+    MPI_Comm_dup(comms[draw(4)], &comms[4]);
+  }
+  const MPI_Comm comm = comm_of_step = comms[which];
+  int rank, size;
+  MPI_Comm_rank(comm, &rank);
+  MPI_Comm_size(comm, &size);
+  /* MPICH 4.0 has errors in reduce and allgatherv of one rank, which the drop-in leaves to it. */
+  if (size == 1) return;
+  rank_of_step = rank;
+  size_of_step = size;
+  room = draw(10) == 0 ? kLong : kShort;
+  must_block = 0;
+  switch (draw(9)) {
+    case 0:
+      CALL(Barrier, Ibarrier, comm);
+      break;
+    case 1:
+      locations(step, comm, rank, size);
+      break;
+    case 3:
+      own_operator(step, comm, rank, size, (MPI_Datatype[]){pair, apart}, own);
+      break;
+    case 2:
+      message_during_a_barrier(step, comm, rank, size);
+      break;
+    case 4:
+    case 5:
+      reduction(step, comm, rank, size);
+      break;
+    default:
+      moves(step, comm, rank, size, gapped);
+  }
+}
+
+int main(int argc, char** argv) {
+  const unsigned long long first = argc > 1 ? strtoull(argv[1], NULL, 10) : 1;
+  const int steps = argc > 2 ? atoi(argv[2]) : 100;
+  const unsigned long long programs = argc > 3 ? strtoull(argv[3], NULL, 10) : 1;
+  is_plain = argc > 4;
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &world_rank);
+  for (seed = first; seed < first + programs; ++seed) {
+    state = seed * 2654435761U + 88172645463325252ULL;
+    hash = 1469598103934665603ULL;
+    make_objects();
+    for (int step = 0; step < steps; ++step) {
+      /* Ranks of different communicators draw differently: so all begin a step alike. */
+      const uint64_t whole = state;
+      one_step(step);
+      state = whole * 6364136223846793005ULL + 1442695040888963407ULL;
+    }
+    free_objects();
+    print_hashes(seed, steps, hash);
+  }
   MPI_Finalize();
   return 0;
 }

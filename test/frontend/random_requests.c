@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A random MPI program with many open calls: random_requests SEED STEPS [plain]. Communicators come
- * and go, made in each of MPI's ways. On them, nonblocking and persistent collectives are open at
- * once, beside messages and blocking collectives. Each rank completes them in an order of its own
- * and lays out its elements in its own way: with gaps, backwards, or from MPI_BOTTOM. Types,
- * operators and communicators are freed while calls that use them are open; with "plain" they are
- * not, and elements lie in order, as the MPIs alone need it. All ranks draw the same calls from the
- * seed. Each one compares its whole memory with what MPI defines, and prints a hash of it.
+ * Random MPI programs with many open calls: random_requests SEED STEPS PROGRAMS [plain], with the
+ * seeds SEED, SEED + 1, ... Communicators come and go, made in each of MPI's ways. On them,
+ * nonblocking and persistent collectives are open at once, beside messages and blocking
+ * collectives. Each rank completes them in an order of its own and lays out its elements in its own
+ * way: with gaps, backwards, or from MPI_BOTTOM. Types, operators and communicators are freed while
+ * calls that use them are open; with "plain" they are not, and elements lie in order, as the MPIs
+ * alone need it. All ranks draw the same calls from the seed. Each one compares its whole memory
+ * with what MPI defines. Rank 0 prints a hash of it.
  */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "persistent.h"
 #include "random_communicators.h"
@@ -138,7 +140,7 @@ typedef struct {
   int comm;     /* index */
   Kind kind;
   Form form;
-  int is_large, in_place, rank, size, root, length, salt;
+  int is_large, is_long, in_place, rank, size, root, length, salt;
   int counts[kMostRanks], places[kMostRanks], out_counts[kMostRanks], out_places[kMostRanks];
   int byte_places[kMostRanks], out_byte_places[kMostRanks]; /* of alltoallw */
   MPI_Datatype types[kMostRanks], out_types[kMostRanks];
@@ -150,7 +152,7 @@ typedef struct {
   int *in, *out, *want;
   Layout in_by, out_by;
   MPI_Op op;
-  int is_own_op;
+  int is_own_op, keeps_first;
   MPI_Request request;
 } Call;
 static Call calls[kSlots];
@@ -163,15 +165,19 @@ static int is_reduction(Kind kind) { return kind >= kReduce && kind <= kReduceSc
 static int has_lists(Kind kind) { return kind >= kAllgatherv && kind <= kAlltoallw; }
 static int is_at_root(const Call* of) { return of->rank == of->root; }
 
-/* An operator of the program: a sum. */
+/* Operators of the program: a sum, and the value of the first rank, which does not commute. */
 static void add(void* in, void* target, int* count, MPI_Datatype* type) {
   (void)type;
   for (int i = 0; i < *count; ++i) ((int*)target)[i] += ((int*)in)[i];
 }
+static void keep_first(void* in, void* target, int* count, MPI_Datatype* type) {
+  (void)type;
+  memcpy(target, in, (size_t)*count * sizeof(int));
+}
 
 static int reduced(const Call* of, int end, int to, int i) {
   int result = value(of, 0, to, i);
-  for (int r = 1; r < end; ++r) {
+  for (int r = 1; r < end && !of->keeps_first; ++r) {
     const int next = value(of, r, to, i);
     if (of->op == MPI_MAX)
       result = result > next ? result : next;
@@ -535,10 +541,12 @@ static void draw_lists(Call* of) {
   const int turn = (int)draw(&common, 7), is_reversed = (int)draw(&common, 2);
   const int to_all = of->kind == kAlltoallv || of->kind == kAlltoallw;
   int at = 0, out_at = 0;
+  const int stretch = of->is_long ? 1 + (int)draw(&common, 8000) : 1;
   for (int r = 0; r < of->size; ++r) {
     const int block = is_reversed ? of->size - 1 - r : r;
     /* Symmetric, so that the call may be in place. */
-    of->counts[block] = to_all ? (of->rank + block + turn) % 5 * 3 : (block * 5 + turn) % 7 * 2;
+    of->counts[block] =
+        (to_all ? (of->rank + block + turn) % 5 * 3 : (block * 5 + turn) % 7 * 2) * stretch;
     of->out_counts[block] = of->counts[block];
     of->places[block] = at += 1;
     of->out_places[block] = out_at += (int)draw(&common, 3);
@@ -574,14 +582,16 @@ static void draw_call(Call* of, const Member* in) {
   of->is_large = HAS_LARGE && draw(&common, 3) == 0;
   of->in_place = (int)draw(&common, 3) == 0;
   of->root = (int)draw(&common, 1000);
-  of->length = (int)draw(&common, draw(&common, 8) == 0 ? 3000 : 20);
+  of->is_long = draw(&common, 16) == 0;
+  of->length = (int)draw(&common, of->is_long ? 100000 : draw(&common, 8) == 0 ? 3000 : 20);
   if (draw(&common, 8) == 0) of->length = 0;
-  const uint32_t op = draw(&common, 4);
+  const uint32_t op = draw(&common, 5);
   if (!of->is_in) return;
   of->root %= of->size;
   of->op = op == 0 ? MPI_MAX : MPI_SUM;
-  of->is_own_op = is_reduction(of->kind) && op == 1;
-  if (of->is_own_op) MPI_Op_create(add, 1, &of->op);
+  of->is_own_op = is_reduction(of->kind) && (op == 1 || op == 4);
+  of->keeps_first = of->is_own_op && op == 4;
+  if (of->is_own_op) MPI_Op_create(of->keeps_first ? keep_first : add, !of->keeps_first, &of->op);
   if (of->kind == kReduceScatter || has_lists(of->kind)) draw_lists(of);
   int longest = of->length;
   for (int r = 0; r < of->size && (of->kind == kReduceScatter || has_lists(of->kind)); ++r) {
@@ -622,6 +632,14 @@ static int is_by_unisono(const Call* of, const Member* in) {
   return of->form == kBlocking || (!of->is_own_op && (in->is_known || of->form == kPersistent));
 }
 
+/* Now and then one rank comes late, so that others that wait sleep. */
+static void delay(const Call* of) {
+  if (draw(&common, 6) != 0) return;
+  const int late = (int)draw(&common, (uint32_t)of->size);
+  const struct timespec time = {0, 1000L * (long)draw(&common, 2000)};
+  if (late == of->rank) nanosleep(&time, NULL);
+}
+
 static void start_call(Call* of, int index) {
   Member* const in = &members[index];
   memset(of, 0, sizeof *of);
@@ -645,6 +663,7 @@ static void start_call(Call* of, int index) {
   of->is_plain = is_plain || (of->kind != kMessage && !is_by_unisono(of, in));
   draw_layouts(of);
   fill(of);
+  delay(of);
   if (make(of, in->comm) != MPI_SUCCESS) fail("a call failed");
   in->is_known = in->is_known || (of->form != kNonblocking && of->kind < kNeighbours);
   if (of->form == kPersistent) MPI_Start(&of->request);
@@ -703,16 +722,9 @@ static void one_step(void) {
   }
 }
 
-int main(int argc, char** argv) {
-  const uint64_t seed = argc > 1 ? strtoull(argv[1], NULL, 10) : 1;
-  const int steps = argc > 2 ? atoi(argv[2]) : 200;
-  is_plain = argc > 3;
-  MPI_Init(&argc, &argv);
-  MPI_Comm_rank(MPI_COMM_WORLD, &world_rank);
+static void one_program(int steps) {
   common = state_of(seed + 1);
-#if HAS_SESSIONS
-  MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &session);
-#endif
+  hash = 0;
   members[0].comm = MPI_COMM_WORLD;
   describe(&members[0], 0, 0);
   if (members[0].size > kMostRanks) fail("too many ranks");
@@ -729,10 +741,25 @@ int main(int argc, char** argv) {
   }
   for (int i = 0; i < kSlots; ++i) end_call(&calls[i]);
   for (int i = 1; i < kComms; ++i) free_communicator(i);
+}
+
+int main(int argc, char** argv) {
+  const unsigned long long first = argc > 1 ? strtoull(argv[1], NULL, 10) : 1;
+  const int steps = argc > 2 ? atoi(argv[2]) : 200;
+  const unsigned long long programs = argc > 3 ? strtoull(argv[3], NULL, 10) : 1;
+  is_plain = argc > 4;
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &world_rank);
+#if HAS_SESSIONS
+  MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &session);
+#endif
+  for (seed = first; seed < first + programs; ++seed) {
+    one_program(steps);
+    print_hashes(seed, steps, hash);
+  }
 #if HAS_SESSIONS
   MPI_Session_finalize(&session);
 #endif
-  printf("rank %d: %d steps, hash %016llx\n", world_rank, steps, (unsigned long long)hash);
   MPI_Finalize();
   return 0;
 }

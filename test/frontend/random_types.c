@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Collectives with random derived types: random_types SEED STEPS [late]. In a step all ranks move
- * elements of the same signature, and each rank lays them out in its own way: parts in any order,
- * with gaps, before the buffer's address, with a lower bound and an extent of its own, or from
- * MPI_BOTTOM. Types are freed as early as MPI allows, which some MPIs alone do not survive; or
- * late. Each rank compares its whole memory with what MPI defines, the gaps too. Prints "fine".
+ * Collectives with random derived types: random_types SEED STEPS PROGRAMS [late], with the seeds
+ * SEED, SEED + 1, ... In a step all ranks move elements of the same signature, and each rank lays
+ * them out in its own way: parts in any order, with gaps, before the buffer's address, with a lower
+ * bound and an extent of its own, or from MPI_BOTTOM. Types are freed as early as MPI allows, which
+ * some MPIs alone do not survive; or late. Each rank compares its whole memory with what MPI
+ * defines, the gaps too. Prints "fine".
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -14,6 +15,7 @@
 
 enum { kMostParts = 5, kMostRanks = 16, kRoom = 1 << 16, kMostCount = 4 };
 
+static unsigned long long seed;
 static uint64_t common, own; /* states: the same at all ranks, and this rank's */
 static uint32_t draw(uint64_t* state, uint32_t below) { /* xorshift* */
   *state ^= *state >> 12;
@@ -238,28 +240,34 @@ static void step_with(MPI_Comm comm, int step) {
   free_types();
   for (size_t i = 0; i < sizeof expected; ++i) {
     if (memory[1][i] == expected[i]) continue;
-    fprintf(stderr, "rank %d: step %d: collective %d, form %d, in place %d: byte %zu is wrong\n",
-            rank, step, which, form, in_place, i - kRoom / 2);
+    fprintf(stderr,
+            "seed %llu: rank %d: step %d: collective %d, form %d, in place %d: byte %zu is wrong\n",
+            seed, rank, step, which, form, in_place, i - kRoom / 2);
     MPI_Abort(MPI_COMM_WORLD, 3);
     _Exit(3); /* MPICH 5 comes back */
   }
 }
 
-int main(int argc, char** argv) {
-  start_scenarios(&argc, &argv);
-  EXPECT(argc > 2 && size <= kMostRanks);
-  const uint64_t seed = strtoull(argv[1], NULL, 10);
-  frees_early = argc == 3;
+static void one_program(int steps) {
   MPI_Comm same;
   MPI_Comm_dup(MPI_COMM_WORLD, &same);
   MPI_Barrier(MPI_COMM_WORLD);
   MPI_Barrier(same);
-  for (int step = 0; step < atoi(argv[2]); ++step) {
+  for (int step = 0; step < steps; ++step) {
     common = (seed * 1000003 + (uint64_t)step) * 2654435761U + 88172645463325252ULL;
     own = common + 977 * (uint64_t)(rank + 1);
     step_with(draw(&common, 2) == 0 ? same : MPI_COMM_WORLD, step);
   }
   MPI_Comm_free(&same);
+}
+
+int main(int argc, char** argv) {
+  start_scenarios(&argc, &argv);
+  EXPECT(argc > 3 && size <= kMostRanks);
+  const unsigned long long first = strtoull(argv[1], NULL, 10);
+  const unsigned long long programs = strtoull(argv[3], NULL, 10);
+  frees_early = argc == 4;
+  for (seed = first; seed < first + programs; ++seed) one_program(atoi(argv[2]));
   if (rank == 0) puts("fine");
   MPI_Finalize();
   return 0;
