@@ -584,6 +584,20 @@ class LargeCounts(Running):
                 self.expect_fine("all", ranks, program="large_counts")
 
 
+class LargeMessages(Running):
+    def test_more_than_two_gib(self):
+        """The program checks itself: the bare MPIs fail in several of its calls."""
+        lines = pathlib.Path("/proc/meminfo").read_text().splitlines()
+        [free] = [int(line.split()[1]) for line in lines if line.startswith("MemAvailable:")]
+        if not OPTIONS.large or free < 12 << 20:
+            self.skipTest("only with --large, and with 12 GiB of free memory")
+        OPTIONS.large_messages = compile_program("large_messages.c", "large_messages")
+        for name in ("one_count", "long_types", "gaps", "sums", "scattered_sums", "blocks",
+                     "exchange", "large_counts"):
+            with self.subTest(name=name):
+                self.expect_fine(name, 2, program="large_messages")
+
+
 class FoundCounts(Running):
     """The drop-in has functions with large counts, so a program finds them with an older MPI, too.
     """
@@ -852,6 +866,7 @@ def main():
     parser.add_argument("--most-ranks", type=int, default=9, help="of random programs")
     parser.add_argument("--ranks", type=lambda text: list(map(int, text.split(","))),
                         default=[2, 3, 5], help="of other programs; default: 2,3,5")
+    parser.add_argument("--large", action="store_true", help="messages of more than 2 GiB, too")
     parser.add_argument("--environments", type=pathlib.Path, default=host_mpi.ENVIRONMENTS,
                         help="folder of scripts/mpi_environments.py")
     parser.add_argument("mpi", choices=host_mpi.NAMES)

@@ -118,9 +118,10 @@ static int rank_of_step, size_of_step;
 
 /* Now and then one rank comes late, so that the others sleep in the call. */
 static void delay(void) {
-  if (draw(6) != 0) return;
+  const int is_long = room == kLong;
+  if (draw(is_long ? 3 : 6) != 0) return;
   const int late = (int)draw((uint32_t)size_of_step);
-  const struct timespec time = {0, 1000L * (long)draw(draw(4) == 0 ? 5000 : 300)};
+  const struct timespec time = {0, 1000L * (long)draw(is_long || draw(4) == 0 ? 5000 : 300)};
   if (late == rank_of_step) nanosleep(&time, NULL);
 }
 
@@ -199,7 +200,7 @@ static void reduction(int step, MPI_Comm comm, int rank, int size) {
   const size_t bytes = (size_t)count * (size_t)kind.size;
   char* const send = (char*)in;
   char* const receive = (char*)out;
-  const int which = (int)draw(6);
+  const int drawn = (int)draw(is_long ? 10 : 6), which = drawn < 5 ? drawn : 5;
   const int in_place = is_drawn_in_place && !(kFailsInPlace && is_plain && which == 5);
   memset(out, 0x55, room_bytes());
   if (which <= 3) {
