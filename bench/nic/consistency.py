@@ -6,9 +6,12 @@ busy loops, in one run by turns.
 Each of 100,000 allreduces of two float32 is timed, as bench/nic/compare.py does, for each number
 of hosts. Mean and standard deviation leave out the highest 1 % of the calls; near is the share of
 the others within 10 % of that mean. It prints a table for docs/explanation/nic-path-costs.md, and
-keeps figures and histograms in a file. Figures for other numbers of hosts stay in that file, so a
-long measurement can be made in parts. With --picture it draws the histograms, which needs
-matplotlib.
+keeps figures and histograms in a file. Figures for other numbers of hosts stay in that file. With
+--picture it draws the histograms, which needs matplotlib.
+
+A long measurement can be made in pieces: with --piece FILE every call's time stays in that file,
+and no round begins that would not end within --seconds. The same command makes the next rounds,
+and the last of them the figures.
 
 Example:
   bench/nic/consistency.py --hosts 4,8 --picture docs/pictures/consistency.svg
@@ -18,16 +21,53 @@ import argparse
 import json
 import pathlib
 import sys
+import time
 
 import compare  # it says where the next ones are
 from distribution import BINS, histogram
 from hogs import Hogs
 from host_set import Failed, HostSet, run_main, why_not
-from turns import SAID, find_ways, measure
+from turns import SAID, find_ways, measure_round
 
 COLUMNS = ["median_us", "trimmed_mean_us", "trimmed_deviation_us", "near_percent", "p999_us"]
 TITLES = ["median", "mean without 1 %", "deviation", "of the mean", "within 10 % of it",
           "p99.9 of all"]
+
+
+class Pieces:
+    """The calls of the rounds made so far, and the seconds until which a round may end."""
+
+    def __init__(self, path, seconds):
+        self.path = path
+        self.seconds = seconds
+        self.began = time.monotonic()
+        self.made = 0  # rounds of this piece
+        self.kept = json.loads(path.read_text()) if path and path.exists() else {}
+
+    def rounds_of(self, shape, operations):
+        """(how many rounds are made, {(busy, name): Calls})"""
+        kept = self.kept.get(str(shape))
+        if kept is None:
+            return 0, {}
+        if kept["operations"] != operations:
+            raise Failed(f"{self.path} has rounds of {kept['operations']} calls, not {operations}")
+        calls = {(each["busy"], each["name"]): compare.Calls(**each["calls"])
+                 for each in kept["ways"]}
+        return kept["rounds"], calls
+
+    def keep(self, shape, operations, rounds, calls):
+        self.kept[str(shape)] = {
+            "operations": operations, "rounds": rounds,
+            "ways": [{"busy": busy, "name": name, "calls": vars(each)}
+                     for (busy, name), each in calls.items()]}
+        self.made += 1
+        if self.path:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self.path.write_text(json.dumps(self.kept))
+
+    def have_time(self, round_seconds):
+        taken = time.monotonic() - self.began + round_seconds
+        return self.made == 0 or self.seconds == 0 or taken <= self.seconds
 
 
 def rows_of(shape, calls):
@@ -100,6 +140,9 @@ def parse_arguments():
         help="numbers of hosts; default: 4,8")
     add("--operations", type=int, default=100000, help="calls of each; default: 100000")
     add("--rounds", type=int, default=2, help="turns of each; default: 2")
+    add("--piece", type=pathlib.Path, help="the file of a measurement in pieces")
+    add("--seconds", type=float, default=0,
+        help="of such a piece; default: as many as it takes")
     add("--unisono", type=pathlib.Path, default=compare.ROOT / "build/release/bin/unisono",
         help="the binary; default: build/release/bin/unisono")
     add("--output", type=pathlib.Path, default=compare.ROOT / "build/bench/nic-consistency.json",
@@ -111,6 +154,8 @@ def parse_arguments():
     arguments = parser.parse_args()
     if min(arguments.operations, arguments.rounds, *arguments.hosts) < 1:
         parser.error("--operations, --rounds and --hosts must be at least 1")
+    if arguments.seconds and not arguments.piece:
+        parser.error("--seconds needs --piece")
     return arguments
 
 
@@ -120,18 +165,40 @@ def command_line(arguments):
             f"--rounds {arguments.rounds}")
 
 
+def measure_shape(host_set, shape, ways, arguments, pieces):
+    """{(busy, name): Calls}, or None if rounds are left for another piece."""
+    operations = -(-arguments.operations // arguments.rounds)
+    made, calls = pieces.rounds_of(shape, operations)
+    longest = 0
+    for turn in range(made, arguments.rounds):
+        if not pieces.have_time(longest):
+            print(f"{shape} hosts: {turn} of {arguments.rounds} rounds", file=sys.stderr)
+            return None
+        began = time.monotonic()
+        measure_round(host_set, shape, ways, operations, turn, Hogs, calls)
+        longest = max(longest, time.monotonic() - began)
+        pieces.keep(shape, operations, turn + 1, calls)
+    return calls
+
+
 def measure_all(arguments):
+    """Whether all rounds are made."""
     ways = find_ways(arguments.unisono, arguments.limit)
     shapes = [compare.Shape(count) for count in arguments.hosts]
     rows, commands = kept(arguments.output, shapes)
+    pieces = Pieces(arguments.piece, arguments.seconds)
     for shape in shapes:
         with HostSet(arguments.unisono, shape.hosts) as host_set:
-            rows += rows_of(shape, measure(host_set, shape, ways, arguments, Hogs))
+            calls = measure_shape(host_set, shape, ways, arguments, pieces)
+        if calls is None:
+            return False
+        rows += rows_of(shape, calls)
     rows.sort(key=lambda row: (row["hosts"], row["hogs"], row["name"]))
     document = {"tool": "nic/consistency.py", "machine": arguments.machine,
                 "commands": sorted({*commands, command_line(arguments)}), "results": rows}
     arguments.output.parent.mkdir(parents=True, exist_ok=True)
     arguments.output.write_text(json.dumps(document, indent=1) + "\n")
+    return True
 
 
 def main():
@@ -140,7 +207,8 @@ def main():
         if reason := why_not(arguments.unisono):
             sys.exit(f"consistency.py: {reason}")
         try:
-            measure_all(arguments)
+            if not measure_all(arguments):
+                return
         except Failed as error:
             sys.exit(f"consistency.py: {error}")
     rows = json.loads(arguments.output.read_text())["results"]

@@ -5,12 +5,16 @@ and without it, in one run by turns.
 
 The hosts are network namespaces of this machine (as root), one rank on each. Each host sends at
 most --rate, with the kernel's own queueing discipline, pfifo_fast, before that. For the traffic
-the second and the third host send datagrams of 1400 bytes to each other. They do so as fast as
-these leave, so their queues are never empty. Each of the calls is timed on rank 0, as
-bench/nic/compare.py does.
+the second and the third host send to each other, as fast as it leaves:
+
+  datagrams   UDP of 1400 bytes each, so that their queues are never empty
+  streams     bulk TCP, one connection each way, as iperf does
+
+Each of the calls is timed on rank 0, as bench/nic/compare.py does. With --json the figures go to a
+file too. Figures for other numbers of hosts and other traffic stay in that file.
 
 Example:
-  bench/nic/ordinary_traffic.py --hosts 4,8,16
+  bench/nic/ordinary_traffic.py --hosts 4,8,16 --traffic streams
 """
 
 import argparse
@@ -25,9 +29,9 @@ from turns import SAID, find_ways, measure
 
 FLOODING = [1, 2]  # hosts, from 0
 LEAST_HOSTS = 3
-FLOOD = """
+DATAGRAMS = """
 import socket, sys
-to = (sys.argv[1], 9)
+to = (sys.argv[2], 9)
 one = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 datagram = bytes(1400)
 one.sendto(datagram, to)
@@ -38,6 +42,29 @@ while True:
     except ConnectionRefusedError:
         pass
 """
+STREAMS = """
+import socket, sys, threading, time
+own, other = sys.argv[1:]
+server = socket.create_server((own, 9))
+def receive():
+    stream, _ = server.accept()
+    buffer = bytearray(1 << 16)
+    while stream.recv_into(buffer):
+        pass
+threading.Thread(target=receive, daemon=True).start()
+stream = None
+while stream is None:
+    try:
+        stream = socket.create_connection((other, 9))
+    except ConnectionRefusedError:
+        time.sleep(0.05)  # the other one does not listen yet
+piece = bytes(1 << 16)
+stream.sendall(piece)
+print("sends", flush=True)
+while True:
+    stream.sendall(piece)
+"""
+TRAFFIC = {"datagrams": DATAGRAMS, "streams": STREAMS}
 COLUMNS = {"median": "median_us", "mean": "mean_us", "deviation": "deviation_us", "p99": "p99_us"}
 
 
@@ -53,11 +80,12 @@ def limit_rate(host_set, rate):
 
 
 @contextlib.contextmanager
-def flood(host_set, wanted):
+def flood(host_set, kind, wanted):
     senders = []
     try:
         for host, other in zip(FLOODING, reversed(FLOODING)) if wanted else []:
-            command = [sys.executable, "-c", FLOOD, host_set.address(other)]
+            command = [sys.executable, "-c", TRAFFIC[kind], host_set.address(host),
+                       host_set.address(other)]
             senders.append(host_set.start(host, command))
         for sender in senders:
             if sender.stdout.readline().strip() != "sends":
@@ -68,10 +96,11 @@ def flood(host_set, wanted):
             end(sender)
 
 
-def rows_of(shape, calls):
+def rows_of(shape, kind, calls):
+    """A row without traffic belongs to those with that kind: they took turns."""
     return [
-        {"collective": "allreduce", "hosts": shape.hosts, "traffic": traffic, "name": name,
-         **each.summary()}
+        {"collective": "allreduce", "hosts": shape.hosts, "kind": kind, "traffic": traffic,
+         "name": name, **each.summary()}
         for (traffic, name), each in calls.items()
     ]
 
@@ -82,10 +111,27 @@ def table(rows):
              f"| --- | ---: | {' | '.join(['---:'] * len(COLUMNS))} | ---: |"]
     for row in rows:
         figures = " | ".join(compare.number(row[column]) for column in COLUMNS.values())
-        traffic = ", ordinary traffic" if row["traffic"] else ""
+        traffic = f", {row['kind']}" if row["traffic"] else ""
         lines.append(f"| {SAID[row['name']]}{traffic} | {row['hosts']} | {figures} "
                      f"| {row['calls']} |")
     return "\n".join(lines)
+
+
+def write(rows, arguments):
+    """Beside the rows of earlier runs that are not made anew."""
+    path = arguments.json
+    before = json.loads(path.read_text()) if path.exists() else {"commands": [], "results": []}
+    new = {(row["hosts"], row["kind"]) for row in rows}
+    rows = rows + [row for row in before["results"] if (row["hosts"], row["kind"]) not in new]
+    rows.sort(key=lambda row: (row["kind"], row["hosts"], row["traffic"], row["name"]))
+    hosts = ",".join(map(str, arguments.hosts))
+    command = (f"bench/nic/ordinary_traffic.py --hosts {hosts} --traffic {arguments.traffic} "
+               f"--rate {arguments.rate} --operations {arguments.operations} "
+               f"--rounds {arguments.rounds}")
+    document = {"tool": "nic/ordinary_traffic.py", "machine": arguments.machine,
+                "commands": sorted({*before["commands"], command}), "results": rows}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(document, indent=1) + "\n")
 
 
 def parse_arguments():
@@ -97,10 +143,12 @@ def parse_arguments():
         help="numbers of hosts; default: 4,8,16")
     add("--operations", type=int, default=2000, help="calls of each; default: 2000")
     add("--rounds", type=int, default=2, help="turns of each; default: 2")
+    add("--traffic", choices=sorted(TRAFFIC), default="datagrams", help="default: datagrams")
     add("--rate", default="100mbit", help="of each host; default: 100mbit")
     add("--unisono", type=pathlib.Path, default=compare.ROOT / "build/release/bin/unisono",
         help="the binary; default: build/release/bin/unisono")
     add("--json", type=pathlib.Path, help="write the figures to this file too")
+    add("--machine", default="", help="what the file says about the machine")
     add("--limit", type=float, default=300, help="seconds after which a run is given up")
     arguments = parser.parse_args()
     if min(arguments.operations, arguments.rounds) < 1 or min(arguments.hosts) < LEAST_HOSTS:
@@ -119,14 +167,14 @@ def main():
             shape = compare.Shape(count)
             with HostSet(arguments.unisono, count) as host_set:
                 limit_rate(host_set, arguments.rate)
-                rows += rows_of(shape, measure(host_set, shape, ways, arguments,
-                                               lambda wanted: flood(host_set, wanted)))
+                calls = measure(host_set, shape, ways, arguments,
+                                lambda wanted: flood(host_set, arguments.traffic, wanted))
+                rows += rows_of(shape, arguments.traffic, calls)
     except Failed as error:
         sys.exit(f"ordinary_traffic.py: {error}")
     print(table(rows))
     if arguments.json:
-        arguments.json.parent.mkdir(parents=True, exist_ok=True)
-        arguments.json.write_text(json.dumps(rows, indent=1) + "\n")
+        write(rows, arguments)
 
 
 if __name__ == "__main__":

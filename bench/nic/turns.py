@@ -21,22 +21,27 @@ def find_ways(unisono, limit_seconds):
     return found, settings
 
 
+def measure_round(host_set, shape, ways, operations, turn, disturb, calls):
+    """Everything takes its turn once; adds to `calls`."""
+    found, settings = ways
+    for disturbed in [False, True]:
+        # The first one of a round alternates.
+        for way in found if turn % 2 == 0 else found[::-1]:
+            how = "disturbed" if disturbed else "undisturbed"
+            progress(f"{shape} hosts, round {turn + 1}, {way.name}, {how}")
+            with disturb(disturbed):
+                run = compare.run_once(host_set, way, shape, operations, settings)
+            if run is None:
+                raise Failed(f"{way.name} has no figures for {shape} hosts")
+            calls.setdefault((disturbed, way.name), compare.Calls()).add(run["allreduce"])
+    progress("")
+
+
 def measure(host_set, shape, ways, arguments, disturb):
     """{(is_disturbed, name): Calls}: everything takes its turn in each round. disturb(bool) is a
     context."""
-    found, settings = ways
     calls = {}
     operations = -(-arguments.operations // arguments.rounds)
     for turn in range(arguments.rounds):
-        for disturbed in [False, True]:
-            # The first one of a round alternates.
-            for way in found if turn % 2 == 0 else found[::-1]:
-                how = "disturbed" if disturbed else "undisturbed"
-                progress(f"{shape} hosts, round {turn + 1}, {way.name}, {how}")
-                with disturb(disturbed):
-                    run = compare.run_once(host_set, way, shape, operations, settings)
-                if run is None:
-                    raise Failed(f"{way.name} has no figures for {shape} hosts")
-                calls.setdefault((disturbed, way.name), compare.Calls()).add(run["allreduce"])
-    progress("")
+        measure_round(host_set, shape, ways, operations, turn, disturb, calls)
     return calls

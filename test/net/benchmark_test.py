@@ -350,14 +350,34 @@ class NicPath(Benchmark):
             self.assertAlmostEqual(sum(share for _, share in row["histogram"]), 100)
         self.assertIn("| processes, UDP and multicast, busy loops | 3 | ", printed)
 
+    def test_distributions_can_be_measured_in_pieces(self):
+        self.script = "consistency"
+        output, piece = self.folder / "pieces.json", self.folder / "pieces"
+        words = ["--hosts", "2", "--operations", "60", "--rounds", "3", "--output", output,
+                 "--piece", piece, "--seconds", "0.001"]
+        for made in [1, 2]:
+            self.assertIn(f"2 hosts: {made} of 3 rounds", self.call(*words).stdout)
+            self.assertFalse(output.exists())
+        other = self.call(*words, "--operations", "90")
+        self.assertNotEqual(other.returncode, 0)
+        self.assertIn("has rounds of 20 calls, not 30", other.stdout)
+        self.printed(*words)
+        rows = json.loads(output.read_text())["results"]
+        self.assertEqual([row["calls"] for row in rows], [60] * 4)
+
     def test_ordinary_traffic_takes_turns_with_none(self):
         self.script = "ordinary_traffic"
         output = self.folder / "traffic.json"
-        self.printed("--hosts", "3", "--operations", "20", "--json", output)
-        found = {(row["traffic"], row["name"], row["calls"])
-                 for row in json.loads(output.read_text())}
-        self.assertEqual(found, {(traffic, name, 20) for traffic in [False, True]
-                                 for name in ["nic", "udp"]})
+        for kind in ["datagrams", "streams"]:
+            self.printed("--hosts", "3", "--operations", "20", "--traffic", kind, "--json", output,
+                         "--machine", "a test's")
+        document = json.loads(output.read_text())
+        self.assertEqual(document["machine"], "a test's")
+        self.assertEqual(len(document["commands"]), 2)
+        found = {(row["kind"], row["traffic"], row["name"], row["calls"])
+                 for row in document["results"]}
+        self.assertEqual(found, {(kind, traffic, name, 20) for kind in ["datagrams", "streams"]
+                                 for traffic in [False, True] for name in ["nic", "udp"]})
 
 
 # With a file in place of the kernel's setting.
