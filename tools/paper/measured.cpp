@@ -18,7 +18,7 @@ constexpr const char* kCallerTime = "/cpu_us";
 constexpr const char* kWaitingTime = "/processor_us";
 constexpr int kAllHosts[] = {4, 8, 16};
 constexpr int kDistributionHosts[] = {4, 8};
-constexpr int kConsistencyHosts[] = {4, 8};
+constexpr int kConsistencyHosts[] = {4, 8, 16};
 
 // Collects the rows of one paper. The first figure that a file lacks is the part's error.
 class Part {
