@@ -3,8 +3,10 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "base/descriptor.hpp"
@@ -15,6 +17,10 @@ namespace unisono::base {
 Result<std::string> read_file(const std::string& path, std::size_t most_bytes) {
   const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!file.valid()) return system_error(path, errno);
+  struct stat status {};
+  if (fstat(file.get(), &status) == 0 && S_ISCHR(status.st_mode)) {
+    most_bytes = std::min(most_bytes, kMostDeviceBytes);
+  }
   constexpr std::size_t kStep = 1 << 16;
   std::string text;
   for (;;) {

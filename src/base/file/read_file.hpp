@@ -13,6 +13,8 @@ namespace unisono::base {
 
 // As large as a trace of a simulation may be.
 inline constexpr std::size_t kMostFileBytes = std::size_t{1} << 34;
+// The limit for a character device. One such as /dev/zero has no end, and would fill the memory.
+inline constexpr std::size_t kMostDeviceBytes = std::size_t{1} << 26;
 
 Result<std::string> read_file(const std::string& path, std::size_t most_bytes = kMostFileBytes);
 

@@ -40,5 +40,12 @@ TEST(ReadFile, RefusesADirectoryAndAMissingFile) {
   EXPECT_EQ(refusal(folder.path() + "/none"), folder.path() + "/none: No such file or directory");
 }
 
+TEST(ReadFile, EndsWithADeviceThatHasNoEnd) {
+  EXPECT_EQ(refusal("/dev/zero"),
+            "/dev/zero: expected at most " + std::to_string(kMostDeviceBytes) + " bytes");
+  EXPECT_EQ(refusal("/dev/zero", 5), "/dev/zero: expected at most 5 bytes");
+  EXPECT_EQ(refusal("/dev/null"), "");
+}
+
 }  // namespace
 }  // namespace unisono::base::read_file_test
