@@ -109,16 +109,26 @@ base::Status check_output(std::string_view option, const std::string& path) {
       fmt::format("{}: cannot write '{}': {}", option, path, std::strerror(errno)));
 }
 
+// The folder of the user's machine file, with which write() ends if there is no --output.
+base::Status check_folder(const std::string& folder) {
+  if (folder.empty()) {
+    return base::argument_error(
+        "neither XDG_CACHE_HOME nor HOME says where to write: give --output");
+  }
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (!error && access(folder.c_str(), W_OK | X_OK) == 0) return base::success();
+  const std::string why = error ? error.message() : std::strerror(errno);
+  return base::Error{base::Code::system,
+                     fmt::format("cannot write into '{}': {}; give --output", folder, why)};
+}
+
 base::Result<std::string> write(const TuneArguments& arguments, const std::string& folder,
                                 model::Machine& machine) {
   UNISONO_TRY(model::parse_machine(model::machine_text(machine), "the measured machine"));
   if (!arguments.output.empty()) {
     UNISONO_TRY(model::write_machine_file(machine, arguments.output));
     return arguments.output;
-  }
-  if (folder.empty()) {
-    return base::Error{base::Code::argument,
-                       "neither XDG_CACHE_HOME nor HOME says where to write: give --output"};
   }
   // Those of `unisono mpirun --tune` stay.
   const auto before = model::read_own_machine(folder, *machine.fingerprint);
@@ -129,6 +139,7 @@ base::Result<std::string> write(const TuneArguments& arguments, const std::strin
 
 base::Status run_tune(const TuneArguments& arguments) {
   UNISONO_ASSIGN(const base::Settings settings, base::Settings::from(base::process_environment()));
+  if (arguments.output.empty()) UNISONO_TRY(check_folder(settings.cache_folder()));
   const model::Fingerprint fingerprint = model::own_fingerprint(settings);
   // Only schedules whose prices are compared, whatever an older file says; before the library reads
   // its settings.
