@@ -3,10 +3,12 @@
 
 #include <nanobind/stl/string.h>
 #include <pthread.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
+#include <csignal>
 #include <cstring>
 #include <set>
 #include <thread>
@@ -28,6 +30,9 @@ std::atomic<std::thread::id> ending{};
 // Calls of other threads end until then. They ask within a fifth of UNISONO_DETECT_TIMEOUT.
 constexpr std::chrono::seconds kLeaving{5};
 constexpr std::chrono::milliseconds kPause{1};
+
+// The library refuses shorter limits of a start, too. These milliseconds fit its integer.
+constexpr double kMostSeconds = 1e12;
 
 int visits = 0;
 
@@ -313,6 +318,10 @@ int Communicator::asks_to_stop(void* communicator) {
 
 bool has_joined() { return joined; }
 
+bool end_with_parent(int parent) {
+  return prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == parent;
+}
+
 std::unique_ptr<Communicator> init() {
   joined = true;
   unisono_comm_t world = nullptr;
@@ -322,12 +331,15 @@ std::unique_ptr<Communicator> init() {
 
 std::unique_ptr<Communicator> init_with(int rank, int size, const nb::callable& allgather,
                                         double timeout) {
+  if (!(timeout >= 0)) {
+    raise(UNISONO_ERROR_ARGUMENT, "init_with: timeout is a number of seconds that is not negative");
+  }
   joined = true;
   Exchange exchange{allgather, size, {}};
   const unisono_exchange_t callbacks{&Exchange::call, &exchange};
   unisono_init_options_t options{};
   options.size = sizeof options;
-  options.timeout_ms = static_cast<std::int64_t>(std::ceil(timeout * 1000));
+  options.timeout_ms = static_cast<std::int64_t>(std::ceil(std::min(timeout, kMostSeconds) * 1000));
   unisono_comm_t world = nullptr;
   const int code =
       without_gil([&] { return unisono_init_with(rank, size, &callbacks, &options, &world); });

@@ -147,6 +147,8 @@ class Communicator {
 std::unique_ptr<Communicator> init();
 // Whether this process, or one that it was forked from, has called init() or init_with().
 bool has_joined();
+// The kernel ends this process when the thread that forked it ends. False: `parent` has ended.
+bool end_with_parent(int parent);
 std::unique_ptr<Communicator> init_with(int rank, int size, const nanobind::callable& allgather,
                                         double timeout);
 // Ends all worlds.

@@ -321,6 +321,16 @@ nb::dict info(Communicator& self) {
   return all;
 }
 
+void set_timeout(Communicator& self, nb::handle seconds) {
+  const double value = PyFloat_AsDouble(seconds.ptr());
+  if (PyErr_Occurred() != nullptr) {
+    PyErr_Clear();
+    raise(UNISONO_ERROR_TYPE, std::string("timeout is a ") + nb::inst_name(seconds).c_str() +
+                                  "; it has to be a number of seconds, and 0 is no limit");
+  }
+  self.set_timeout(value);
+}
+
 void define_communicator(nb::module_& module) {
   nb::class_<RankState>(module, "RankState", "The known state of one member of a communicator.")
       .def_ro("state", &RankState::state, "\"present\", \"left\" or \"lost\"")
@@ -332,7 +342,8 @@ void define_communicator(nb::module_& module) {
       .def_prop_ro("size", &Communicator::size)
       .def_prop_ro("is_open", &Communicator::is_open)
       .def_prop_rw(
-          "timeout", &Communicator::timeout, &Communicator::set_timeout,
+          "timeout", &Communicator::timeout, &set_timeout,
+          nb::for_setter(nb::arg("seconds").none()),
           "Seconds that a call may wait before it ends the communicator for all ranks with "
           "TimeoutError; 0: no limit. A new value holds for a call in progress, too.")
       .def("close", &Communicator::close,
@@ -463,6 +474,7 @@ NB_MODULE(_native, module) {
       "to those of all ranks.",
       "rank"_a, "size"_a, "allgather"_a, "timeout"_a = 0.0);
   module.def("has_joined", &has_joined);
+  module.def("end_with_parent", &end_with_parent);
   module.def("close_all", &close_all);
   module.def("end_of_interpreter", &end_of_interpreter);
   module.def("set_in_place", [](nb::handle object) { set_in_place(object); });

@@ -91,7 +91,9 @@ def _run(function: Callable[..., Any], args: Sequence[Any], connection: Connecti
 
 
 def _child(function: Callable[..., Any], args: Sequence[Any], connection: Connection,
-           environment: dict[str, str]) -> NoReturn:
+           environment: dict[str, str], parent: int) -> NoReturn:
+    if not _native.end_with_parent(parent):
+        os._exit(1)
     os.environ.update(environment)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     _run(function, args, connection)
@@ -103,7 +105,8 @@ def spawn(function: Callable[..., Any], args: Sequence[Any] = (), *, ranks: int)
     In it, `unisono.init()` joins a job of these ranks. The calling process is none of them, and
     must not have called `unisono.init()` or `unisono.init_with()` before. Results have to be
     picklable; the function need not be. If a rank fails, the others are told by their next
-    collective, and SpawnError is raised.
+    collective, and SpawnError is raised. If the calling process ends, also by a signal, so do the
+    ranks.
     """
     if whole(ranks, "ranks") < 1:
         raise ValueError(f"ranks is {ranks}; it must be at least 1")
@@ -112,7 +115,8 @@ def spawn(function: Callable[..., Any], args: Sequence[Any] = (), *, ranks: int)
                            "children cannot; call spawn first, or in another process")
     sys.stdout.flush()
     sys.stderr.flush()
-    name = f"unix:@unisono-spawn-{os.getpid()}-{secrets.token_hex(8)}"
+    parent = os.getpid()
+    name = f"unix:@unisono-spawn-{parent}-{secrets.token_hex(8)}"
     children: dict[int, int] = {}
     connections: dict[Connection, int] = {}
     outcomes: dict[int, _Outcome] = {}
@@ -126,7 +130,7 @@ def spawn(function: Callable[..., Any], args: Sequence[Any] = (), *, ranks: int)
                 receiver.close()
                 for other in connections:
                     other.close()
-                _child(function, args, sender, environment)
+                _child(function, args, sender, environment, parent)
             sender.close()
             children[rank] = child
             connections[receiver] = rank

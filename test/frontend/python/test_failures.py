@@ -123,6 +123,11 @@ def wrong_numbers():
                 (lambda: comm.rank_state("0"), TypeError, "rank_state: rank is '0'"),
                 (lambda: comm.rank_state(9), ValueError, "rank is 9; it must be in 0 .."),
                 (lambda: comm.publish(Unreadable()), LookupError, "of its text"),
+                (lambda: setattr(comm, "timeout", None), TypeError, "timeout is a NoneType; it"),
+                (lambda: setattr(comm, "timeout", "5"), TypeError, "timeout is a str; it has"),
+                (lambda: unisono.init_with(0, 1, bytes, float("nan")), ValueError, "not negative"),
+                (lambda: unisono.init_with(0, 1, bytes, -1), ValueError, "not negative"),
+                (lambda: unisono.init_with(0, 1, bytes, 1e300), ValueError, "it can be 0 .."),
                 (lambda: unisono.init_with("0", 2, bytes), TypeError, "init_with: rank is '0'"),
                 (lambda: unisono.init_with(0, 2.0, bytes), TypeError, "init_with: size is 2.0")):
             with pytest.raises(kind, match=text):
@@ -379,6 +384,31 @@ def test_spawn_tells_of_an_exception_that_cannot_be_unpickled():
         unisono.spawn(failing_with, (1,), ranks=2)
     assert caught.value.rank == 1
     assert caught.value.__cause__ is None
+
+
+def idle(writer):
+    unisono.init()
+    os.write(writer, b".")
+    while True:
+        signal.pause()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_the_ranks_of_spawn_end_with_the_process_that_called_it(number):
+    reader, writer = os.pipe()
+    parent = os.fork()
+    if parent == 0:
+        try:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            unisono.spawn(idle, (writer,), ranks=2)
+        finally:
+            os._exit(1)
+    os.close(writer)
+    assert os.read(reader, 1) + os.read(reader, 1) == b".."
+    os.kill(parent, number)
+    os.waitpid(parent, 0)
+    assert os.read(reader, 1) == b""  # nobody has the other end any more
+    os.close(reader)
 
 
 def failing_with_one_of_mpi():
