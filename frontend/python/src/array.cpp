@@ -163,6 +163,15 @@ nb::handle arrays_module() {
   return module;
 }
 
+bool is_number(nb::handle object) {
+  if (is_trusted_ndarray(object)) [[likely]]
+    return false;
+  learn_ndarrays();
+  if (is_numpy_scalar(object)) return true;
+  return PyObject_CheckBuffer(object.ptr()) == 0 && !nb::hasattr(object, "__dlpack__") &&
+         PyNumber_Check(object.ptr()) != 0;
+}
+
 Element Array::element_of(const char* format, std::int64_t item_bytes) {
   if (format == nullptr) return known(UNISONO_UINT8);
   if (format[0] != 0 && format[1] == 0) [[likely]]
@@ -181,8 +190,11 @@ void Array::take(nb::handle object, Use use, const char* name) {
   if (is_trusted_ndarray(object) && take_fields(object, use)) [[likely]] {
   } else if (PyObject_CheckBuffer(object.ptr()) != 0) {
     learn_ndarrays();
-    if (!take_buffer(object, use)) take_converted(object, use);
-    is_number_ = is_of_numpy_ = use == Use::input && is_numpy_scalar(object);
+    if (use == Use::input && is_numpy_scalar(object)) {
+      take_scalar(object);
+    } else if (!take_buffer(object, use)) {
+      take_converted(object, use);
+    }
   } else if (nb::hasattr(object, "__dlpack__")) {
     take_dlpack(object, use);
   } else if (use == Use::input && PyNumber_Check(object.ptr()) != 0) {
@@ -196,6 +208,11 @@ void Array::take(nb::handle object, Use use, const char* name) {
         BadArgument::Kind::type);
   }
   if (data_ == nullptr && count_ == 0) data_ = nothing;
+}
+
+void Array::stands_for(nb::handle number) {
+  is_number_ = true;
+  is_of_numpy_ = is_numpy_scalar(number);
 }
 
 void Array::release() {
@@ -246,6 +263,17 @@ bool Array::take_buffer(nb::handle object, Use use) {
   count_ = item_bytes_ > 0 ? buffer_.len / item_bytes_ : 0;
   element_ = element_of(buffer_.format, item_bytes_);
   return true;
+}
+
+// A date or a text of NumPy lends a buffer of bytes; an array of it has one element.
+void Array::take_scalar(nb::handle object) {
+  const bool is_taken = take_buffer(object, Use::input);
+  if (!is_taken || count_ != 1) {
+    release();
+    const nb::object array = arrays_module().attr("of_scalar")(object);
+    if (!take_buffer(array, Use::input)) take_converted(array, Use::input);
+  }
+  is_number_ = is_of_numpy_ = true;
 }
 
 // NumPy's bfloat16, datetime64 and others: moved as integers of their length.

@@ -24,6 +24,8 @@ struct Element {
   friend bool operator==(const Element&, const Element&) = default;
 };
 
+// A number of Python or a scalar of NumPy, for which take() makes an array of one element.
+bool is_number(nanobind::handle object);
 // unisono/_arrays.py: what arrays need of NumPy.
 nanobind::handle arrays_module();
 
@@ -49,6 +51,8 @@ class Array {
   bool is_read_only() const { return tensor_ != nullptr && tensor_->is_read_only(); }
   // Whether the caller passed a number, of Python or of NumPy.
   bool is_number() const { return is_number_; }
+  // Before take(): the caller passed a number, and take() gets an array of it.
+  void stands_for(nanobind::handle number);
   bool is_of_numpy() const { return is_of_numpy_; }
   // While the arguments are looked at: an array may get another shape later.
   std::vector<std::int64_t> shape() const;
@@ -61,6 +65,7 @@ class Array {
  private:
   bool take_fields(nanobind::handle object, Use use);
   bool take_buffer(nanobind::handle object, Use use);
+  void take_scalar(nanobind::handle object);
   void take_converted(nanobind::handle object, Use use);
   void take_dlpack(nanobind::handle object, Use use);
   void release();

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "call.hpp"
 
+#include "numpy/ndarray.hpp"
+
 namespace unisono::python {
 namespace {
 
@@ -91,7 +93,8 @@ int Call::plan(unisono_plan_t* plan) const {
 nb::object result_of(Call& call) {
   if (call.send.is_number() && !call.result.is_none() && nb::hasattr(call.result, "ndim") &&
       nb::cast<int>(call.result.attr("ndim")) == 0) {
-    // The scalars of NumPy keep their type.
+    // The scalars of NumPy keep their type. A broadcast's root has its own.
+    if (is_numpy_scalar(call.result)) return call.result;
     if (call.send.is_of_numpy()) return call.result[nb::tuple()];
     return call.result.attr("item")();
   }

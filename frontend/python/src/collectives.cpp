@@ -210,10 +210,14 @@ void prepare_broadcast(Call& call, handle buffer, Whole root) {
     call.result = nb::borrow(buffer);
     return;
   }
-  call.receive.take(buffer, Use::output, "buffer");
+  call.result = nb::borrow(buffer);
+  if (is_number(buffer)) {
+    call.send.stands_for(buffer);
+    call.result = arrays_module().attr("of_number")(buffer);
+  }
+  call.receive.take(call.result, Use::output, "buffer");
   call.output = call.receive.data();
   call.count = call.receive.count() * use_type(call, call.receive);
-  call.result = nb::borrow(buffer);
 }
 
 void prepare_reduce(Call& call, handle send, handle receive, handle op, Whole root) {

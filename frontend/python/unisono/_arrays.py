@@ -101,6 +101,12 @@ def of_number(number: Any) -> Any:
     return numpy.asarray(number, dtype=numpy.int64 if type(number) is int else None)
 
 
+def of_scalar(scalar: Any) -> Any:
+    """An array of one element, of a scalar of NumPy."""
+    import numpy
+    return numpy.asarray(scalar)
+
+
 def of_other_elements(array: Any) -> tuple[Optional[Any], str]:
     """A view as integers of an array that lends no buffer, and its type's name."""
     dtype = getattr(array, "dtype", None)

@@ -266,6 +266,24 @@ def test_numbers_give_numbers():
         [1, 1.0, 2j, True, 1, 1, "int", "float", "complex", "bool", "int", "int"]]
 
 
+def numbers_of_the_root():
+    with unisono.init() as comm:
+        mine = comm.rank + 5
+        with comm.broadcast_plan(float(mine), root=1) as plan:
+            results = [comm.broadcast(mine), comm.broadcast_start(mine, root=1).wait(), plan(),
+                       comm.broadcast(comm.rank == 0), comm.broadcast(numpy.int8(mine))]
+        other = comm.dup()
+        with pytest.raises(unisono.MismatchError):
+            other.broadcast(1 if comm.rank == 0 else 1j)
+            other.barrier()
+        return [*results, *(type(each).__name__ for each in results)]
+
+
+def test_a_broadcast_number_is_that_of_the_root():
+    expected = [5, 6, 6.0, True, 5, "int", "int", "float", "bool", "int8"]
+    assert unisono.spawn(numbers_of_the_root, ranks=2) == [expected] * 2
+
+
 def other_arrays():
     import array
     with unisono.init() as comm:
@@ -374,6 +392,11 @@ def scalars():
         for number in (numpy.float64(1.5), numpy.float32(1.5), numpy.int32(2), numpy.bool_(True)):
             total = comm.allreduce(number)
             found.append((type(total) is type(number), float(total), comm.allgather(number).shape))
+        for moved in (numpy.datetime64("2026-11-25", "D"), numpy.str_("ab"), numpy.bytes_(b"abc")):
+            assert comm.allgather(moved).tolist() == [moved.item()] * comm.size
+            assert comm.broadcast(moved) == moved
+            with pytest.raises(unisono.DatatypeError, match="give a type of numbers"):
+                comm.dup().allreduce(moved)
         return found
 
 
