@@ -113,6 +113,8 @@ Operator find_function(nb::handle function, bool is_commutative, const Element& 
     if (known.is(function, is_commutative, element.is_bool))
       return {known.op(), &known, known.errors()};
   }
+  const nb::object why = arrays_module().attr("why_no_operator")(function);
+  if (!why.is_none()) throw BadArgument(nb::cast<std::string>(why), BadArgument::Kind::type);
   UserOperator& made = user_operators().emplace_back(function, is_commutative, element.is_bool);
   try {
     made.create();

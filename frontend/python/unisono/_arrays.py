@@ -153,6 +153,15 @@ def apply(function: Callable[[Any, Any], Any], target: memoryview, left: memoryv
             view.release()
 
 
+def why_no_operator(function: Any) -> Optional[str]:
+    """A ufunc of one input would write to its second argument, and give a wrong result."""
+    import numpy
+    if type(function) is not numpy.ufunc or (function.nargs == 3 and function.nout == 1):
+        return None
+    return (f"op is numpy.{function.__name__}, with {function.nargs - function.nout} inputs and "
+            f"{function.nout} outputs; an operator has 2 and 1")
+
+
 def _is_of_pairs(ufunc: Any) -> bool:
     """From two elements to one."""
     types: str = ufunc.types[0]  # for instance dd->d

@@ -112,3 +112,17 @@ def test_ufuncs():
         assert found[3] is True  # objects are no numbers
         assert found[4] == [25.0, 25.0]  # a number for all
         assert found[5] in ([0], [1])
+
+
+def functions_of_one_element():
+    """Called with two arrays, it would write its result into the second one."""
+    with unisono.init() as comm:
+        for function in (numpy.sin, numpy.logical_not, numpy.divmod, unisono.Op(numpy.negative)):
+            for kind in ("f8", bool):
+                with pytest.raises(unisono.DatatypeError, match="an operator has 2 and 1"):
+                    comm.dup().allreduce(numpy.ones(2, kind), op=function)
+        return comm.allreduce(1)
+
+
+def test_functions_of_one_element_are_no_operators():
+    assert unisono.spawn(functions_of_one_element, ranks=2) == [2, 2]
