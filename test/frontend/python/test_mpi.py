@@ -525,6 +525,28 @@ def test_statuses():
     assert run(statuses) == [(2, False, -1, -1, 0, 0)] * RANKS
 
 
+def null_requests():
+    from unisono import mpi as MPI
+    comm = MPI.COMM_WORLD
+    waited, tested, prepared = comm.Ibarrier(), comm.Ibarrier(), comm.Barrier_init()
+    assert waited != MPI.REQUEST_NULL and waited != tested and waited == waited
+    assert waited in {waited} and waited != 0
+    MPI.Request.Waitall([waited])
+    while tested != MPI.REQUEST_NULL:
+        tested.Test()
+    assert waited == MPI.REQUEST_NULL == tested
+    prepared.Start()
+    prepared.Wait()
+    assert prepared != MPI.REQUEST_NULL  # it can be started again
+    prepared.Free()
+    assert prepared == MPI.REQUEST_NULL
+    return True
+
+
+def test_a_request_that_has_ended_is_the_null_one():
+    assert run(null_requests) == [True] * RANKS
+
+
 def smaller_names():
     from unisono import mpi as MPI
     assert MPI.Compute_dims(12, 2) == [4, 3] and MPI.Compute_dims(12, [0, 2, 0]) == [3, 2, 2]

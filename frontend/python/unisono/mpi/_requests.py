@@ -146,6 +146,14 @@ class Request:
     def __bool__(self) -> bool:
         return self._active is not None
 
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Request):
+            return NotImplemented
+        return self is other or (not self and not other)
+
+    def __hash__(self) -> int:
+        return id(self)
+
     def _is_active(self) -> bool:
         return self._active is not None
 
