@@ -190,6 +190,10 @@ void Array::take(nb::handle object, Use use, const char* name) {
   if (is_trusted_ndarray(object) && take_fields(object, use)) [[likely]] {
   } else if (PyObject_CheckBuffer(object.ptr()) != 0) {
     learn_ndarrays();
+    if (is_derived_ndarray(object) && nb::cast<bool>(arrays_module().attr("has_mask")(object))) {
+      throw BadArgument(std::string(name) +
+                        " has masked elements; pass an array without a mask, as of its filled()");
+    }
     if (use == Use::input && is_numpy_scalar(object)) {
       take_scalar(object);
     } else if (!take_buffer(object, use)) {

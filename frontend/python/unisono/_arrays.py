@@ -101,6 +101,12 @@ def of_number(number: Any) -> Any:
     return numpy.asarray(number, dtype=numpy.int64 if type(number) is int else None)
 
 
+def has_mask(array: Any) -> bool:
+    """Whether it is a masked array with masked elements, which would count as all others."""
+    import numpy
+    return isinstance(array, numpy.ma.MaskedArray) and numpy.ma.is_masked(array)
+
+
 def of_scalar(scalar: Any) -> Any:
     """An array of one element, of a scalar of NumPy."""
     import numpy

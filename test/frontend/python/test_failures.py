@@ -386,6 +386,22 @@ def test_spawn_tells_of_an_exception_that_cannot_be_unpickled():
     assert caught.value.__cause__ is None
 
 
+def masked():
+    with unisono.init() as comm:
+        hidden = numpy.ma.array([1.0, 2.0], mask=[True, False])
+        plain = numpy.ma.array([1.0, 2.0])
+        for send, recv in ((hidden, None), (numpy.ones(2), hidden), (unisono.IN_PLACE, hidden)):
+            with pytest.raises(unisono.ArgumentError, match="has masked elements"):
+                comm.dup().allreduce(send, recv)
+        with pytest.raises(unisono.ArgumentError, match="has masked elements"):
+            comm.dup().broadcast(hidden)
+        return comm.allreduce(plain).tolist(), comm.allreduce(hidden.filled(0)).tolist()
+
+
+def test_masked_elements_are_refused():
+    assert unisono.spawn(masked, ranks=2) == [([2.0, 4.0], [0.0, 4.0])] * 2
+
+
 def idle(writer):
     unisono.init()
     os.write(writer, b".")

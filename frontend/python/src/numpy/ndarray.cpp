@@ -76,6 +76,11 @@ std::int64_t NdarrayView::count() const {
 
 bool is_trusted_ndarray(nb::handle object) { return Py_TYPE(object.ptr()) == trusted; }
 
+bool is_derived_ndarray(nb::handle object) {
+  return trusted != nullptr && Py_TYPE(object.ptr()) != trusted &&
+         PyType_IsSubtype(Py_TYPE(object.ptr()), trusted) != 0;
+}
+
 bool is_numpy_scalar(nb::handle object) {
   return scalar != nullptr && PyType_IsSubtype(Py_TYPE(object.ptr()), scalar) != 0;
 }

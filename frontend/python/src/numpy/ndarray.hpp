@@ -24,6 +24,8 @@ struct NdarrayView {
 
 // False: no ndarray itself (a subclass may mean something else), or not trusted yet.
 bool is_trusted_ndarray(nanobind::handle object);
+// An array of a class derived from ndarray. False until learn_ndarrays() has found NumPy.
+bool is_derived_ndarray(nanobind::handle object);
 // A single element, such as numpy.float64(2). False until learn_ndarrays() has found NumPy.
 bool is_numpy_scalar(nanobind::handle object);
 NdarrayView fields_of(nanobind::handle ndarray);
