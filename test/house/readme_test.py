@@ -7,8 +7,8 @@ goes on), the lines below are what they print. `[..]` stands for any text within
 three dots for any number of lines. Commands run in a copy of the tree's top folder in which
 build/release is the build under test. PAGES_OF_PYTHON and PAGES_OF_TORCH need packages: the tests
 in test/frontend run them, and the ```python blocks of all pages. ```c and ```cpp blocks are
-complete programs, or statements inside main after the headers; they have to compile. Other blocks
-(```sh) are not run.
+complete programs, or statements inside main after the headers; they have to compile. The lines that
+a complete program prints stand in a transcript of its page. Other blocks (```sh) are not run.
 """
 
 import argparse
@@ -92,6 +92,29 @@ class Pages(unittest.TestCase):
             for line, language, body in blocks(text, "c", "cpp"):
                 with self.subTest(page=str(page), line=line):
                     self.compile(language, body)
+
+    def test_programs_print_what_the_page_says(self):
+        for page, text in self.pages():
+            transcripts = "".join(body for _, _, body in blocks(text, "console")).splitlines()
+            for line, language, body in blocks(text, "c", "cpp"):
+                if " main(" not in body:
+                    continue
+                with self.subTest(page=str(page), line=line):
+                    for printed in self.printed_by(language, body):
+                        self.assertIn(printed, transcripts)
+
+    def printed_by(self, language, body):
+        """The lines of a complete program, as a job of one rank."""
+        library = self.options.build / "lib"
+        program = self.top / "program"
+        build = subprocess.run(
+            ["cc" if language == "c" else "c++", *([] if language == "c" else ["-std=c++20"]),
+             "-x", "c" if language == "c" else "c++", f"-I{self.options.source / 'include'}", "-",
+             "-o", program, f"-L{library}", f"-Wl,-rpath,{library}", "-lunisono"],
+            input=body, text=True, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        self.assertEqual(build.returncode, 0, build.stdout)
+        return subprocess.run([program], text=True, check=True,
+                              stdout=subprocess.PIPE).stdout.splitlines()
 
     def compile(self, language, body):
         includes = "".join(re.findall(r"^#include.*\n", body, re.M))
