@@ -35,9 +35,9 @@ base::Result<Placement> find_placement(const TreePlace& place, const model::Mach
   }
   std::vector<int> holes;
   if (!place.holes.empty()) {
-    UNISONO_ASSIGN(const auto list,
-                   parse_number_list(place.holes, Step::one, 0, tree->nodes() - 1));
-    holes.assign(list.begin(), list.end());
+    const auto list = parse_number_list(place.holes, Step::one, 0, tree->nodes() - 1);
+    if (!list) return base::argument_error("--holes: " + list.error().message);
+    holes.assign(list->begin(), list->end());
   }
   return place_around(*tree, holes, ranks);
 }

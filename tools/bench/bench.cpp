@@ -421,7 +421,7 @@ void add_bench(CLI::App& app, int& exit_status) {
   command->add_option("--op", arguments->op, "Operator of the reductions")->capture_default_str();
   command->add_option("--root", arguments->options.root, "Root of rooted collectives")
       ->capture_default_str()
-      ->check(CLI::NonNegativeNumber);
+      ->check(CLI::Range(0, kMostRanks - 1));
   command->add_option("--format", arguments->format, "table, osu or json")
       ->capture_default_str()
       ->check(CLI::IsMember({"table", "osu", "json"}));

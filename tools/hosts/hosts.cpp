@@ -7,6 +7,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -163,7 +164,7 @@ void add_up(CLI::App& hosts, const std::shared_ptr<HostsArguments>& arguments, i
   command
       ->add_option("--owner", arguments->owner,
                    "Remove the hosts when this process ends; without it they stay until 'down'")
-      ->check(CLI::PositiveNumber)
+      ->check(CLI::Range(1, std::numeric_limits<int>::max()))
       ->type_name("PID");
   command->footer("Example:\n  unisono hosts up 16 --shape tree --rate 200mbit");
   command->callback([arguments, &exit_status] { exit_status = up(*arguments); });

@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -90,6 +91,7 @@ void add_profile(CLI::App& app, int& exit_status) {
       ->check(CLI::Range(0, 4095))
       ->type_name("RANK");
   command->add_option("--rows", options->rows, "Most rows of the table; 0: all of them")
+      ->check(CLI::Range(0, std::numeric_limits<int>::max()))
       ->type_name("N")
       ->capture_default_str();
   command->footer("Example:\n  unisono run -n 4 --profile=p ./program\n  unisono profile p.*");

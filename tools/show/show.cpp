@@ -11,6 +11,7 @@
 
 #include "arguments/algorithm_lookup.hpp"
 #include "arguments/block_list.hpp"
+#include "arguments/element_count.hpp"
 #include "arguments/host_list.hpp"
 #include "commands.hpp"
 #include "schedule/text.hpp"
@@ -110,9 +111,9 @@ void add_show(CLI::App& app, int& exit_status) {
       ->required();
   command->add_option("-n", options->ranks, "Number of ranks")
       ->required()
-      ->check(CLI::Range(1, 4096));
+      ->check(CLI::Range(1, kMostRanks));
   auto* rank = command->add_option("--rank", options->rank, "This rank's schedule only")
-                   ->check(CLI::NonNegativeNumber);
+                   ->check(CLI::Range(0, kMostRanks - 1));
   command->add_option("--collective", options->collective, "The same as COLLECTIVE/NAME");
   command->add_option("--root", options->root, "Root of a broadcast, reduce, gather or scatter")
       ->default_str("0");
@@ -120,7 +121,7 @@ void add_show(CLI::App& app, int& exit_status) {
                     ->add_option("--count", options->count,
                                  "Elements of the vector or, where it consists of blocks, of each "
                                  "[as many as ranks; 1]")
-                    ->check(CLI::NonNegativeNumber);
+                    ->transform(element_count());
   auto* blocks = command
                      ->add_option("--blocks", options->blocks,
                                   "Elements of the block of each rank, e.g. 3,0,2; for alltoall a "

@@ -7,6 +7,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
+#include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <numeric>
@@ -17,6 +18,7 @@
 #include "arguments/algorithm_lookup.hpp"
 #include "arguments/host_list.hpp"
 #include "arguments/not_nan.hpp"
+#include "arguments/seed.hpp"
 #include "arguments/tree_place.hpp"
 #include "base/file/read_file.hpp"
 #include "base/text.hpp"
@@ -364,13 +366,17 @@ void add_disturbances(CLI::App& command, SimOptions& options) {
   command.add_option("--repair", options.repair, "From a loss until the message is sent again")
       ->needs(loss)
       ->default_str("0");
-  auto* after = command.add_option("--barrier-after", options.barrier_after,
-                                   "A barrier of all ranks after so many messages received");
+  auto* after = command
+                    .add_option("--barrier-after", options.barrier_after,
+                                "A barrier of all ranks after so many messages received")
+                    ->check(CLI::Range(0, std::numeric_limits<int>::max()));
   command
       .add_option("--barrier", options.barrier,
                   "Time of a barrier [the machine's hardware barrier]")
       ->needs(after);
-  command.add_option("--seed", options.seed, "Seed of all random choices")->default_str("1");
+  command.add_option("--seed", options.seed, "Seed of all random choices")
+      ->check(seed_range())
+      ->default_str("1");
 }
 
 }  // namespace

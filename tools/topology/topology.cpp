@@ -5,13 +5,16 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "arguments/algorithm_lookup.hpp"
+#include "arguments/element_count.hpp"
 #include "arguments/number_list.hpp"
+#include "arguments/seed.hpp"
 #include "commands.hpp"
 #include "sim/step_loads.hpp"
 #include "sim/topology_file.hpp"
@@ -40,9 +43,9 @@ base::Result<Placement> find_placement(const TopologyOptions& options) {
   UNISONO_ASSIGN(const Tree tree, Tree::parse(options.tree));
   std::vector<int> holes;
   if (!options.holes.empty()) {
-    UNISONO_ASSIGN(const auto list,
-                   parse_number_list(options.holes, Step::one, 0, tree.nodes() - 1));
-    holes.assign(list.begin(), list.end());
+    const auto list = parse_number_list(options.holes, Step::one, 0, tree.nodes() - 1);
+    if (!list) return base::argument_error("--holes: " + list.error().message);
+    holes.assign(list->begin(), list->end());
   }
   return place_around(tree, holes, options.ranks);
 }
@@ -185,7 +188,7 @@ void add_topology(CLI::App& app, int& exit_status) {
       ->needs(tree);
   command->add_option("-n", options->ranks, "Number of ranks [all nodes but the holes]")
       ->needs(tree)
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(1, std::numeric_limits<int>::max()));
   auto* schedule = command->add_option(
       "--schedule", options->schedule,
       "Algorithm, or COLLECTIVE/NAME; without a collective an allgather is preferred");
@@ -196,7 +199,7 @@ void add_topology(CLI::App& app, int& exit_status) {
   command->add_option("--root", options->root, "Root of a broadcast, reduce, gather or scatter")
       ->default_str("0");
   command->add_option("--count", options->count, "Elements of the vector or of each block")
-      ->check(CLI::NonNegativeNumber)
+      ->transform(element_count())
       ->default_str("1");
   command
       ->add_option("--ascent", options->ascent,
@@ -205,6 +208,7 @@ void add_topology(CLI::App& app, int& exit_status) {
       ->check(CLI::IsMember({"source", "target", "adaptive"}))
       ->default_str("adaptive");
   command->add_option("--seed", options->seed, "Seed of the choice among equal ports")
+      ->check(seed_range())
       ->default_str("1");
   command->add_option("--svg", options->svg, "Write a heat map of the links to this file")
       ->needs(schedule);
