@@ -122,11 +122,13 @@ void Plan::start() {
   Communicator::Use use(call_->comm);
   call_->op.errors_before = errors_of(call_->op);
   run_for(use, *call_, [this] { return unisono_plan_start(plan_); });
-  is_active_ = true;
+  is_active_ = has_started_ = true;
 }
 
 nb::object Plan::wait() {
   require_open();
+  if (!has_started_)
+    raise(UNISONO_ERROR_STATE, "the plan has not been started; call start() first");
   if (is_active_) {
     Communicator::Use use(call_->comm);
     is_active_ = false;  // also if it has failed
@@ -159,12 +161,13 @@ nb::object Plan::run() {
     const int code = unisono_plan_start(plan_);
     return code == UNISONO_OK ? unisono_plan_wait(plan_) : code;
   });
+  has_started_ = true;
   return finish(*call_);
 }
 
 void Plan::close() {
   if (plan_ == nullptr) return;
-  if (call_->comm.is_open()) wait();
+  if (is_active_ && call_->comm.is_open()) wait();
   const unisono_plan_t plan = std::exchange(plan_, nullptr);
   const auto call = std::exchange(call_, nullptr);  // with the arrays
   const Visit visit;

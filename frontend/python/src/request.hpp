@@ -65,6 +65,7 @@ class Plan {
   std::shared_ptr<Call> call_;
   unisono_plan_t plan_ = nullptr;
   bool is_active_ = false;
+  bool has_started_ = false;  // once; before that there is no result
 };
 
 // Runs `function`, which calls the library for the call and returns its code. If the call fails and

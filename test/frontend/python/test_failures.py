@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Wrong calls, lost ranks and signals: clear exceptions on every rank, and no hang."""
 
+import asyncio
 import gc
 import os
 import signal
@@ -384,6 +385,44 @@ def test_spawn_tells_of_an_exception_that_cannot_be_unpickled():
         unisono.spawn(failing_with, (1,), ranks=2)
     assert caught.value.rank == 1
     assert caught.value.__cause__ is None
+
+
+def never_started():
+    with unisono.init() as comm:
+        async def forget():
+            return await comm.allreduce_plan(GOOD)
+
+        with comm.allreduce_plan(GOOD) as plan:
+            with pytest.raises(unisono.StateError, match="has not been started"):
+                plan.wait()
+            with pytest.raises(unisono.StateError, match="has not been started"):
+                asyncio.run(forget())
+            total = plan()
+            assert plan.wait() is total
+        return total[0]
+
+
+def test_a_plan_that_was_never_started_has_no_result():
+    assert unisono.spawn(never_started, ranks=2) == [2.0, 2.0]
+
+
+def raising_in_a_block():
+    with unisono.init() as comm:
+        def divide(left, right):
+            raise ZeroDivisionError("by the operator")
+
+        other = comm.dup()
+        try:
+            with other.allreduce_plan(GOOD, op=divide) as plan:
+                plan()
+        except ZeroDivisionError as error:
+            return str(error)
+        return None
+
+
+def test_the_exception_of_an_operator_leaves_the_block_of_its_plan():
+    assert unisono.spawn(raising_in_a_block, ranks=1) == [None]
+    assert "by the operator" in unisono.spawn(raising_in_a_block, ranks=2)
 
 
 def masked():
