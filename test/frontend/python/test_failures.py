@@ -561,6 +561,22 @@ def test_an_active_plan_holds_its_communicator():
     assert unisono.spawn(closed_with_plans, ranks=2) == [True, True]
 
 
+def job_ended_with_a_request():
+    world = unisono.init()
+    if world.rank == 0:
+        request = world.allreduce_start(GOOD)
+        plan = world.allreduce_plan(GOOD)
+        world.close()
+        for kept in (request, plan):
+            with pytest.raises(unisono.StateError, match="closed|has not been started"):
+                kept.wait()
+    return True
+
+
+def test_the_end_of_the_job_ends_its_requests():
+    assert unisono.spawn(job_ended_with_a_request, ranks=2) == [True, True]
+
+
 def failing(rank):
     with unisono.init() as comm:
         if comm.rank == rank:
