@@ -57,14 +57,11 @@ class Trial {
       Rank& here = ranks_[static_cast<std::size_t>(rank)];
       const Bytes result = output(rank);
       const Bytes expected = expected_output(shape_, of_, rank);
-      if (!same_bytes(result, expected)) {
-        ASSERT_EQ(result, expected) << describe() << ", rank " << rank;
-      }
+      ASSERT_TRUE(are_equal(result, expected)) << "the result, " << describe() << ", rank " << rank;
       // The rest of the buffers is as it was.
       put(here.before.data() + here.output_offset, here.output, result);
-      if (!same_bytes(here.memory, here.before)) {
-        ASSERT_EQ(here.memory, here.before) << describe() << ", rank " << rank;
-      }
+      ASSERT_TRUE(are_equal(here.memory, here.before))
+          << "beside the result, " << describe() << ", rank " << rank;
     }
   }
 
@@ -126,6 +123,22 @@ class Trial {
     const void* input_at() const { return memory.data() + input_offset; }
     void* output_at() { return memory.data() + output_offset; }
   };
+
+  testing::AssertionResult are_equal(const Bytes& found, const Bytes& wanted) const {
+    if (same_bytes(found, wanted)) return testing::AssertionSuccess();
+    const auto [at, other] = std::ranges::mismatch(found, wanted);
+    const std::ptrdiff_t first = at - found.begin();
+    std::ptrdiff_t differing = 0, last = first;
+    for (std::ptrdiff_t i = first; i < std::min(std::ssize(found), std::ssize(wanted)); ++i) {
+      if (found[static_cast<std::size_t>(i)] == wanted[static_cast<std::size_t>(i)]) continue;
+      ++differing;
+      last = i;
+    }
+    return testing::AssertionFailure()
+           << differing << " of " << found.size() << " bytes differ (" << wanted.size()
+           << " wanted), from byte " << first << " to " << last << ", element "
+           << first / static_cast<std::ptrdiff_t>(of_.size) << ": ";
+  }
 
   void complete(World& world) {
     std::vector<plan::Call> calls;

@@ -144,6 +144,29 @@ TEST_P(UnequalBlocks, AShortFirstBlockBeforeLongOnesInPlace) {
   }
 }
 
+// In the later segments only the last block has elements. In place, its output still lies some
+// elements before its input.
+TEST_P(UnequalBlocks, ShortBlocksBeforeALongOneInPlace) {
+  for (const int ranks : {2, 3, 5}) {
+    world_ = make_world(GetParam(), ranks);
+    for (const Algorithm& row : algorithm::table()) {
+      if (row.collective != Collective::reduce_scatter || !row.unequal_blocks) continue;
+      Shape shape{.collective = row.collective, .ranks = ranks};
+      const auto parameters = algorithm::default_parameters(row, shape);
+      if (!algorithm::why_illegal(row, shape, parameters).empty()) continue;
+      world_->override_with(row, parameters);
+      for (const std::int64_t each : {1, 40}) {
+        std::vector<std::int64_t> counts(static_cast<std::size_t>(ranks), each);
+        counts.back() = 5 * kSeveralSegments;
+        shape.blocks = *schedule::Blocks::of_ranks(counts, {});
+        check(row, shape, material(Type::int64, Operator::sum), {.in_place = true});
+        check(row, shape, material(Type::float32, Operator::sum), {.in_place = true});
+        if (HasFatalFailure()) return;
+      }
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(All, UnequalBlocks, testing::ValuesIn(kCombinations), combination_name);
 
 }  // namespace

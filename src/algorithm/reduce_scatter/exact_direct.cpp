@@ -24,7 +24,7 @@ Schedule exact_direct(const Shape& shape, const Parameters&, int rank) {
   Builder b(shape, rank, 2 * ranks);
   const std::vector<OpId> sends = exact::exchange_blocks(b, ranks, rank, block);
   const auto slot_at = [&](int source) { return exact::slot_from(ranks, source, rank); };
-  if (own.offset > 0 && own.offset < own.count) {
+  if (may_overlap(shape, rank)) {
     const Range sum = b.scratch(own.count);
     finish(b, {sum, exact::sum_up_to(b, sum, own, rank, ranks - 1, slot_at, {})}, sends);
   } else {
