@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The seeds that a program of random scenarios is asked for: `--seed N` runs that one alone,
-// `--seeds N` many. For tests only.
+// `--seeds N` many, `--from N` from that one on. For tests only.
 #pragma once
 
 #include <cstdint>
@@ -18,6 +18,7 @@ struct Seeds {
     for (int i = 1; i + 1 < argc; i += 2) {
       if (std::string_view(argv[i]) == "--seed")
         *this = {std::strtoull(argv[i + 1], nullptr, 10), 1};
+      if (std::string_view(argv[i]) == "--from") first = std::strtoull(argv[i + 1], nullptr, 10);
       if (std::string_view(argv[i]) == "--seeds") count = std::atoi(argv[i + 1]);
     }
   }
