@@ -63,6 +63,30 @@ static void long_types(void) {
   free(ints);
 }
 
+/* A single element at the root, ints at the others. An MPI without MPI_Pack_c cannot do that with
+ * the drop-in. */
+static void one_element(void) {
+#if MPI_VERSION >= 4
+  int* const ints = memory();
+  MPI_Datatype whole;
+  MPI_Request request;
+  MPI_Barrier(MPI_COMM_WORLD);
+  MPI_Type_contiguous((int)kInts, MPI_INT, &whole);
+  MPI_Type_commit(&whole);
+  fill(ints, kInts, rank);
+  for (int root = 0; root < 2; ++root) {
+    const int is_root = rank == root;
+    MPI_Ibcast(ints, is_root ? 1 : (int)kInts, is_root ? whole : MPI_INT, root, MPI_COMM_WORLD,
+               &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    compare(ints, kInts, 0);
+    fill(ints, kInts, rank == 1 ? 0 : 5);
+  }
+  MPI_Type_free(&whole);
+  free(ints);
+#endif
+}
+
 /* Rows of 1000 ints, each with one between it and the next that stays as it is. */
 static void gaps(void) {
   int* const ints = memory();
@@ -151,10 +175,15 @@ static void large_counts(void) {
 #endif
 }
 
-static const Scenario all[] = {
-    {"one_count", one_count}, {"long_types", long_types},         {"gaps", gaps},
-    {"sums", sums},           {"scattered_sums", scattered_sums}, {"blocks", blocks},
-    {"exchange", exchange},   {"large_counts", large_counts}};
+static const Scenario all[] = {{"one_count", one_count},
+                               {"long_types", long_types},
+                               {"one_element", one_element},
+                               {"gaps", gaps},
+                               {"sums", sums},
+                               {"scattered_sums", scattered_sums},
+                               {"blocks", blocks},
+                               {"exchange", exchange},
+                               {"large_counts", large_counts}};
 
 int main(int argc, char** argv) {
   start_scenarios(&argc, &argv);

@@ -592,8 +592,8 @@ class LargeMessages(Running):
         if not OPTIONS.large or free < 12 << 20:
             self.skipTest("only with --large, and with 12 GiB of free memory")
         OPTIONS.large_messages = compile_program("large_messages.c", "large_messages")
-        for name in ("one_count", "long_types", "gaps", "sums", "scattered_sums", "blocks",
-                     "exchange", "large_counts"):
+        for name in ("one_count", "long_types", "one_element", "gaps", "sums", "scattered_sums",
+                     "blocks", "exchange", "large_counts"):
             with self.subTest(name=name):
                 self.expect_fine(name, 2, program="large_messages")
 

@@ -18,9 +18,35 @@ std::byte* bytes_at(const void* buffer) {
   return const_cast<std::byte*>(static_cast<const std::byte*>(buffer));
 }
 
-// MPI_Pack takes no longer element. If there are no elements, any type will do.
+bool fits_int(std::int64_t bytes) { return bytes <= std::numeric_limits<int>::max(); }
+
+// MPI_Pack takes no longer element than an int counts. If there are no elements, any type will do.
 bool can_move(const TypeInfo& info, std::int64_t count) {
-  return info.valid && (info.direct || count == 0 || info.size <= std::numeric_limits<int>::max());
+  return info.valid && (info.direct || count == 0 || fits_int(info.size) ||
+                        (host().Pack_c != nullptr && host().Unpack_c != nullptr));
+}
+
+// `count` elements to so many bytes, and back. An MPI error code.
+int pack_part(const void* input, std::int64_t count, Handle type, void* output, std::int64_t bytes,
+              Handle comm) {
+  if (!fits_int(bytes)) {
+    std::int64_t position = 0;
+    return host().Pack_c(input, count, type, output, bytes, &position, comm);
+  }
+  int position = 0;
+  return host().Pack(input, static_cast<int>(count), type, output, static_cast<int>(bytes),
+                     &position, comm);
+}
+
+int unpack_part(const void* input, std::int64_t bytes, void* output, std::int64_t count,
+                Handle type, Handle comm) {
+  if (!fits_int(bytes)) {
+    std::int64_t position = 0;
+    return host().Unpack_c(input, bytes, &position, output, count, type, comm);
+  }
+  int position = 0;
+  return host().Unpack(input, static_cast<int>(bytes), &position, output, static_cast<int>(count),
+                       type, comm);
 }
 
 // By integers: the buffer may be MPI_BOTTOM.
@@ -243,11 +269,9 @@ int Elements::pack(const Block& block) {
   std::byte* const target = static_cast<std::byte*>(data_) + block.at;
   for (std::int64_t done = 0; done < block.count; done += block.part()) {
     const std::int64_t count = std::min(block.part(), block.count - done);
-    int position = 0;
     const int error =
-        host().Pack(placed.at(done * block.info.extent), static_cast<int>(count), placed.type(),
-                    target + done * block.info.size, static_cast<int>(count * block.info.size),
-                    &position, packed_->comm);
+        pack_part(placed.at(done * block.info.extent), count, placed.type(),
+                  target + done * block.info.size, count * block.info.size, packed_->comm);
     if (error != 0) return error;
   }
   return 0;
@@ -259,10 +283,9 @@ int Elements::unpack(const Block& block) {
   const std::byte* const source = static_cast<std::byte*>(data_) + block.at;
   for (std::int64_t done = 0; done < block.count; done += block.part()) {
     const std::int64_t count = std::min(block.part(), block.count - done);
-    int position = 0;
-    const int error = host().Unpack(
-        source + done * block.info.size, static_cast<int>(count * block.info.size), &position,
-        placed.at(done * block.info.extent), static_cast<int>(count), placed.type(), packed_->comm);
+    const int error =
+        unpack_part(source + done * block.info.size, count * block.info.size,
+                    placed.at(done * block.info.extent), count, placed.type(), packed_->comm);
     if (error != 0) return error;
   }
   return 0;

@@ -153,6 +153,13 @@ using CancelRequest = int(void* extra, int is_complete);
     (from, tag, comm, flag, message, status)) \
   F(Win_test, (Handle window, int* flag), (window, flag))
 
+// Functions with large counts that the drop-in calls where the host MPI has them.
+#define UNISONO_MPI_LATER_USED(F) \
+  F(Pack_c, (const void* input, std::int64_t count, Handle type, void* output, \
+             std::int64_t bytes, std::int64_t* position, Handle comm)) \
+  F(Unpack_c, (const void* input, std::int64_t bytes, std::int64_t* position, void* output, \
+               std::int64_t count, Handle type, Handle comm))
+
 // Functions of the host MPI that the drop-in calls.
 #define UNISONO_MPI_USED(F) \
   F(Init, (int* count, char*** words)) \
