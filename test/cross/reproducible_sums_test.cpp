@@ -7,8 +7,11 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstring>
+#include <map>
 #include <span>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "algorithm/algorithm.hpp"
@@ -70,25 +73,29 @@ std::uint64_t hard_bits(const RealFormat& format, int rank, std::int64_t i) {
   }
 }
 
-Bytes hard_numbers(const RealFormat& format, int rank, std::int64_t count) {
-  Bytes bytes(static_cast<std::size_t>(count * format.reals) * format.raw_bytes);
-  for (std::int64_t i = 0; i < count * format.reals; ++i) {
-    const std::uint64_t bits = hard_bits(format, rank, i);
-    std::memcpy(bytes.data() + static_cast<std::size_t>(i) * format.raw_bytes, &bits,
-                format.raw_bytes);  // little endian, as the kernels are
+// Numbers first, first + every and so on of a rank. They are kept, because each output takes
+// those of all ranks.
+Bytes numbers_of(const RealFormat& format, int rank, std::int64_t count, std::int64_t first,
+                 std::int64_t every) {
+  static std::map<std::tuple<Type, int, std::int64_t>, Bytes> kept;
+  Bytes& all = kept[{format.type, rank, every}];
+  const std::size_t size = static_cast<std::size_t>(count * format.reals) * format.raw_bytes;
+  for (std::size_t begin = all.size(); begin < size; begin += format.raw_bytes) {
+    const auto i = static_cast<std::int64_t>(begin / format.raw_bytes);
+    const std::uint64_t bits = hard_bits(format, rank, first + every * i);
+    all.resize(begin + format.raw_bytes);
+    std::memcpy(all.data() + begin, &bits, format.raw_bytes);  // little endian, as the kernels are
   }
-  return bytes;
+  return {all.begin(), all.begin() + static_cast<std::ptrdiff_t>(size)};
+}
+
+Bytes hard_numbers(const RealFormat& format, int rank, std::int64_t count) {
+  return numbers_of(format, rank, count, 0, 1);
 }
 
 // Numbers whose sums are finite, but depend on their order.
 Bytes plain_numbers(const RealFormat& format, int rank, std::int64_t count) {
-  Bytes bytes(static_cast<std::size_t>(count * format.reals) * format.raw_bytes);
-  for (std::int64_t i = 0; i < count * format.reals; ++i) {
-    const std::uint64_t bits = hard_bits(format, rank, 8 * i + 4);
-    std::memcpy(bytes.data() + static_cast<std::size_t>(i) * format.raw_bytes, &bits,
-                format.raw_bytes);
-  }
-  return bytes;
+  return numbers_of(format, rank, count, 4, 8);
 }
 
 Material material_of(const RealFormat& format, Numbers numbers) {
