@@ -174,14 +174,6 @@ function(unisono_optimize_little target)
   endif()
 endfunction()
 
-# unisono_sanitize_little(TARGET)
-# A third of the time to compile: what tests do themselves is looked at for wrong addresses only.
-function(unisono_sanitize_little target)
-  if(UNISONO_SANITIZE MATCHES undefined)
-    target_compile_options(${target} PRIVATE -fno-sanitize=undefined)
-  endif()
-endfunction()
-
 # unisono_hide_lines(TARGET)
 # A twentieth of the time to compile, and programs of half the length. No sanitizer prints the lines of
 # a release's tests.
@@ -197,7 +189,6 @@ function(unisono_test_harness name)
   target_link_libraries(${name} PUBLIC unisono_inner unisono_flags GTest::gtest)
   target_include_directories(${name} PUBLIC ${PROJECT_SOURCE_DIR}/test)
   unisono_optimize_little(${name})
-  unisono_sanitize_little(${name})
   unisono_hide_lines(${name})
 endfunction()
 
@@ -226,7 +217,6 @@ function(unisono_test name)
     set(kind short_test)
     unisono_optimize_little(${name})
   endif()
-  unisono_sanitize_little(${name})
   unisono_hide_lines(${name})
   unisono_precompile(${name} ${kind} <gtest/gtest.h> <thread>)
   unisono_together(${name})
