@@ -181,19 +181,38 @@ function(unisono_hide_lines target)
   target_compile_options(${target} PRIVATE $<$<CONFIG:RelWithDebInfo>:-g0>)
 endfunction()
 
-# unisono_test_harness(NAME SOURCES file ...)
+# unisono_precompile_test(TARGET KIND WORLD)
+# If WORLD is true, the headers of communicators, too. clang alone gains by them: GCC takes as long to
+# precompile these as they save in all tests.
+function(unisono_precompile_test target kind world)
+  set(headers <gtest/gtest.h> <thread>)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL Clang)
+    list(APPEND headers <filesystem> <fstream> <set>)
+    if(world)
+      string(APPEND kind _of_world)
+      list(APPEND headers ${PROJECT_SOURCE_DIR}/test/harness/world.hpp)
+    endif()
+  endif()
+  unisono_precompile(${target} ${kind} ${headers})
+endfunction()
+
+# unisono_test_harness(NAME SOURCES file ... [WORLD])
 # The common part of several test programs, compiled once; they LINK it.
 function(unisono_test_harness name)
-  cmake_parse_arguments(ARG "" "" "SOURCES" ${ARGN})
+  cmake_parse_arguments(ARG "WORLD" "" "SOURCES" ${ARGN})
   add_library(${name} STATIC EXCLUDE_FROM_ALL ${ARG_SOURCES})
   target_link_libraries(${name} PUBLIC unisono_inner unisono_flags GTest::gtest)
   target_include_directories(${name} PUBLIC ${PROJECT_SOURCE_DIR}/test)
+  # As programs are, whose precompiled headers it shares.
+  set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+  target_compile_options(${name} PRIVATE -fPIE)
   unisono_optimize_little(${name})
   unisono_hide_lines(${name})
+  unisono_precompile_test(${name} short_test ${ARG_WORLD})
 endfunction()
 
 # unisono_test(NAME SOURCES file ... [LABELS label ...] [LINK library ...] [COST seconds]
-#              [COMPUTES] [SANITIZED filter] [SANITIZED_ONLY])
+#              [COMPUTES] [SANITIZED filter] [SANITIZED_ONLY] [WORLD])
 # One test program with GoogleTest's main, on the library's inner parts. Labels with a meaning: `slow`
 # is for --all, `root` needs it, and `no_asan`, `no_tsan` leave a test out where that sanitizer has
 # nothing to see: the thread sanitizer in a program whose work is done by one thread. Tests with
@@ -202,8 +221,9 @@ endfunction()
 # most about memory and threads: SANITIZED, a filter of GoogleTest. Under sanitizers that part is a
 # test, and the whole is slow. NONE: there is no part. SANITIZED_ONLY: one thread does the same
 # in each build, so that the address sanitizer's has all there is to see; in a release it is slow.
+# WORLD: it includes the headers of communicators, which take longer to read than most tests.
 function(unisono_test name)
-  cmake_parse_arguments(ARG "COMPUTES;SANITIZED_ONLY" "COST;SANITIZED" "SOURCES;LABELS;LINK" ${ARGN})
+  cmake_parse_arguments(ARG "COMPUTES;SANITIZED_ONLY;WORLD" "COST;SANITIZED" "SOURCES;LABELS;LINK" ${ARGN})
   unisono_leaves_out(left_out ${name} ${ARG_LABELS})
   if(left_out)
     return()
@@ -218,7 +238,7 @@ function(unisono_test name)
     unisono_optimize_little(${name})
   endif()
   unisono_hide_lines(${name})
-  unisono_precompile(${name} ${kind} <gtest/gtest.h> <thread>)
+  unisono_precompile_test(${name} ${kind} ${ARG_WORLD})
   unisono_together(${name})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/test)
   set(tests ${name})
