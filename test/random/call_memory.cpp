@@ -47,8 +47,7 @@ CallMemory::CallMemory(const Program& program, int call, int rank, unisono_comm_
       ranks_(
           static_cast<int>(program.groups[static_cast<std::size_t>(call_.group)].members.size())),
       size_(size_of_type(call_.type)),
-      own_(&own),
-      world_(world) {
+      own_(&own) {
   end_ = kGuard;
   lay_out();
   end_ += kGuard;

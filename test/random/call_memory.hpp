@@ -97,7 +97,6 @@ class CallMemory {
   const int rank_, ranks_;
   const std::size_t size_;
   base::Prng* own_;
-  unisono_comm_t world_;
 
   Arguments arguments_;
   bool in_place_ = false, has_input_ = false, has_output_ = false;
