@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <limits>
 #include <utility>
 
 #include "base/clock.hpp"
@@ -27,6 +28,9 @@ constexpr unsigned kCodeBit = 32;
 std::uint64_t failure_word(int rank, Code code) {
   return static_cast<std::uint64_t>(code) << kCodeBit | static_cast<std::uint32_t>(rank + 1);
 }
+
+// In the host's record of a failure, in place of a rank: a rank of the host was told of it.
+constexpr std::uint64_t kToldIndex = std::numeric_limits<std::uint32_t>::max();
 
 // Collects the confirmations of the hosts' first ranks.
 constexpr int kCollector = 0;
@@ -69,10 +73,15 @@ base::Status StartUp::await(const std::function<bool()>& condition,
   return result;
 }
 
-std::optional<Error> StartUp::cannot_wait(const std::function<std::string()>& missing) const {
+// A rank that was told of a failure ends. That is no loss, though this rank may see it before it is
+// told itself. So it looks for a loss first, and for reasons then.
+std::optional<Error> StartUp::cannot_wait(const std::function<std::string()>& missing) {
+  const auto loss = losses_.first();
+  if (loss) hear_now();
   if (const auto failure = reported_failure()) return failure;
-  if (const auto loss = losses_.first()) return lost(*loss);
-  if (const auto failure = told_failure()) return failure;
+  const auto failure = told_failure();
+  if (failure && (!loss || failure->code != Code::rank_lost)) return failure;
+  if (loss) return lost(*loss);
   if (base::now_ns() <= deadline_ns_) return std::nullopt;
   const std::int64_t limit = settings_.time_ns(base::Setting::start_timeout);
   return Error{Code::timeout,
@@ -83,8 +92,13 @@ std::optional<Error> StartUp::cannot_wait(const std::function<std::string()>& mi
 // A lone rank of a host is seen by nobody there. If its process ends, its connection ends.
 void StartUp::hear() {
   const std::int64_t now_ns = base::now_ns();
-  if (connections_ == nullptr || now_ns - heard_ns_ < base::kMillisecond) return;
+  if (now_ns - heard_ns_ < base::kMillisecond) return;
   heard_ns_ = now_ns;
+  hear_now();
+}
+
+void StartUp::hear_now() {
+  if (connections_ == nullptr) return;
   try {
     connections_->step();
     for (const int rank : connections_->take_lost()) losses_.mark_gone(rank, RankState::dead);
@@ -143,7 +157,10 @@ Error StartUp::fail(const Error& why) {
 Error StartUp::report(const Error& why) {
   const bool is_own = why.code != Code::rank_lost && why.code != Code::timeout;
   if (const auto known = reported_failure()) return is_own ? why : *known;
-  if (told_failure()) return why;  // so are all
+  if (told_failure()) {  // so are all, but some may see the end of this rank before
+    report_failure(header_.start_failure, {.index = kToldIndex, .error = *connections_->failure()});
+    return why;
+  }
   if (losses_.first()) {
     tell_loss();
     return why;
@@ -204,9 +221,11 @@ void StartUp::settle() {
 // Over the rendezvous' connections.
 std::optional<Error> StartUp::told_failure() const {
   if (connections_ == nullptr || !connections_->failure()) return std::nullopt;
-  const Error& why = *connections_->failure();
-  return Error{why.code,
-               fmt::format("rank {}: the job cannot start: {}", ranks_.own(), why.message)};
+  return told(*connections_->failure());
+}
+
+Error StartUp::told(const Error& why) const {
+  return {why.code, fmt::format("rank {}: the job cannot start: {}", ranks_.own(), why.message)};
 }
 
 std::optional<Error> StartUp::reported_failure() const {
@@ -215,6 +234,7 @@ std::optional<Error> StartUp::reported_failure() const {
                                    ranks_.hosts().name_of(rank), why)};
   };
   if (const auto here = read_failure(header_.start_failure)) {
+    if (here->cause == kToldIndex) return told(here->error);
     return tell(static_cast<int>(here->cause), here->error.code, here->error.message);
   }
   const std::uint64_t word = header_.start_failed_elsewhere.load(std::memory_order_acquire);

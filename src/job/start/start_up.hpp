@@ -55,9 +55,11 @@ class StartUp {
  private:
   base::Error report(const base::Error& why);
   void hear();
+  void hear_now();
   std::optional<base::Error> told_failure() const;
+  base::Error told(const base::Error& why) const;
   std::optional<base::Error> reported_failure() const;
-  std::optional<base::Error> cannot_wait(const std::function<std::string()>& missing) const;
+  std::optional<base::Error> cannot_wait(const std::function<std::string()>& missing);
   base::Error lost(const Losses::Loss& loss) const;
   void tell_loss();
   void send_failure(const base::Error& why);

@@ -6,9 +6,11 @@
 
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "job/start/exchanges.hpp"
 #include "transport/shm/shm.hpp"
+#include "unit/bootstrap/served_rendezvous.hpp"
 #include "unit/job/tables.hpp"
 
 namespace unisono::job::test::start_up_test {
@@ -23,9 +25,11 @@ base::Settings settings_with(const base::Environment& environment) {
 }
 
 struct Starting : Parts {
-  Starting(Tables& tables, int rank, const base::Settings& settings)
+  Starting(Tables& tables, int rank, const base::Settings& settings,
+           bootstrap::StartConnections* connections = nullptr)
       : Parts(tables, rank),
-        start(ranks, tables.header(), losses, nullptr, nullptr, settings, [this] { ++turns; }) {}
+        start(ranks, tables.header(), losses, nullptr, connections, settings, [this] { ++turns; }) {
+  }
   int turns = 0;
   StartUp start;
 };
@@ -93,6 +97,53 @@ TEST(StartUp, AFailureOfOneRankIsTheErrorOfAll) {
   EXPECT_EQ(failed.error().message, "rank 2: the job cannot start, as rank 1 failed: no memory");
   // It has a reason of its own, which its caller learns.
   EXPECT_EQ(other.start.fail({Code::argument, "bad"}).message, "bad");
+}
+
+// Three ranks, of which rank 0 has told the others over the rendezvous why it cannot start.
+class ToldRanks : public testing::Test {
+ protected:
+  void SetUp() override {
+    bootstrap::JobDescription job;
+    job.ranks = 3;
+    job.address = *bootstrap::random_unix_address();
+    std::vector<bootstrap::JobDescription> jobs(3, job);
+    for (int rank = 0; rank < 3; ++rank) jobs[static_cast<std::size_t>(rank)].rank = rank;
+    infos_ = bootstrap::test::join_all(jobs, bootstrap::test::settings_with("10min"));
+    for (const auto& info : infos_) ASSERT_TRUE(info.ok()) << info.error().message;
+    infos_[0]->connections->tell({Code::resources, "no memory"});
+  }
+  bootstrap::StartConnections* connections_of(std::size_t rank) {
+    return infos_[rank]->connections.get();
+  }
+  static void expect_told(const base::Status& status) {
+    ASSERT_FALSE(status.ok());
+    EXPECT_EQ(status.error().code, Code::resources);
+    EXPECT_NE(status.error().message.find("rank 2: the job cannot start: rank 0 (pid "),
+              std::string::npos)
+        << status.error().message;
+    EXPECT_NE(status.error().message.find("no memory"), std::string::npos);
+  }
+
+  std::vector<base::Result<bootstrap::JobInfo>> infos_;
+  Tables tables_{3};
+  const base::Settings settings_;
+};
+
+// A rank that was told ends, and another one may see that first.
+TEST_F(ToldRanks, EndIsNoLossForThoseThatAreToldNow) {
+  Starting last(tables_, 2, settings_, connections_of(2));
+  EXPECT_TRUE(last.losses.mark_gone(1, RankState::dead));
+  expect_told(last.start.confirm());
+}
+
+TEST_F(ToldRanks, EndIsNoLossForThoseThatAreToldLater) {
+  Starting told(tables_, 1, settings_, connections_of(1));
+  const base::Status failed = told.start.confirm();
+  ASSERT_FALSE(failed.ok());
+  told.start.fail(failed.error());
+  Starting last(tables_, 2, settings_);
+  EXPECT_TRUE(last.losses.mark_gone(1, RankState::dead));
+  expect_told(last.start.confirm());
 }
 
 TEST(StartUp, IsConfirmedWhenAllRanksHaveWhatTheyNeed) {
