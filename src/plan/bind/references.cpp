@@ -34,6 +34,7 @@ class ReferenceFinder {
     }
   }
 
+  // -1: none, of a slot that stays empty.
   OpId filler(int rank, SlotId slot) const {
     return fillers_[static_cast<std::size_t>(rank)][static_cast<std::size_t>(slot)];
   }
@@ -113,7 +114,8 @@ References::References(std::span<const Schedule> set, int rank, std::int64_t fro
   for (OpId op = 0; op < std::ssize(own.ops); ++op) add(sent_, finder.of(rank, op));
   for (SlotId slot = 0; slot < std::ssize(own.slots); ++slot) {
     const int source = own.slots[static_cast<std::size_t>(slot)].source;
-    add(received_, finder.of(source, finder.filler(rank, slot)));
+    const OpId filler = finder.filler(rank, slot);
+    add(received_, filler < 0 ? Reference::no : finder.of(source, filler));
   }
 }
 
