@@ -700,6 +700,12 @@ static void free_communicator(int index) {
   if (of->comm != MPI_COMM_NULL) MPI_Comm_free(&of->comm);
 }
 
+#if HAS_SESSIONS
+static void end_all_calls(void) {
+  for (int i = 0; i < kSlots; ++i) end_call(&calls[i]);
+}
+#endif
+
 static void one_step(void) {
   const uint32_t what = draw(&common, 16), slot = draw(&common, kSlots);
   const int index = (int)draw(&common, kComms);
