@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "algorithm/algorithm.hpp"
 #include "cross/combination.hpp"
@@ -86,6 +87,24 @@ class UnequalBlocks : public testing::TestWithParam<Combination> {
     }
   }
 
+  // Calls check_of(row, shape) for each of them and some numbers of ranks.
+  template <class Check>
+  void check_reduce_scatters(const Check& check_of) {
+    for (const int ranks : {2, 3, 5}) {
+      world_ = make_world(GetParam(), ranks);
+      for (const Algorithm& row : algorithm::table()) {
+        if (row.collective != Collective::reduce_scatter || !row.unequal_blocks) continue;
+        const Shape shape{.collective = row.collective, .ranks = ranks};
+        const auto parameters = algorithm::default_parameters(row, shape);
+        if (!algorithm::why_illegal(row, shape, parameters).empty()) continue;
+        world_->override_with(row, parameters);
+        check_of(row, shape);
+        if (HasFatalFailure()) return;
+      }
+    }
+    EXPECT_GT(cells_, 0);
+  }
+
   std::unique_ptr<World> world_;
   std::int64_t cells_ = 0, not_legal_ = 0;
   std::int64_t no_senders_ = 0, no_receivers_ = 0;
@@ -118,53 +137,35 @@ TEST_P(UnequalBlocks, EveryAlgorithmThatTakesThemEqualsTheReference) {
 // In place, the outputs of the other ranks then lie over inputs of the next block, which begins in
 // the middle of a segment.
 TEST_P(UnequalBlocks, AShortFirstBlockBeforeLongOnesInPlace) {
-  for (const int ranks : {2, 3, 5}) {
-    world_ = make_world(GetParam(), ranks);
-    for (const Algorithm& row : algorithm::table()) {
-      if (row.collective != Collective::reduce_scatter || !row.unequal_blocks) continue;
-      Shape shape{.collective = row.collective, .ranks = ranks};
-      const auto parameters = algorithm::default_parameters(row, shape);
-      if (!algorithm::why_illegal(row, shape, parameters).empty()) continue;
-      world_->override_with(row, parameters);
-      for (const std::int64_t first : {0, 1, 3, 37, 500, 1'001}) {
-        std::vector<std::int64_t> counts(static_cast<std::size_t>(ranks), kSeveralSegments);
-        counts[0] = first;
-        shape.blocks = *schedule::Blocks::of_ranks(counts, {});
-        for (const bool in_place : {false, true}) {
-          check(row, shape, material(Type::int64, Operator::sum), {.in_place = in_place});
-          check(row, shape, material(Type::uint8, Operator::sum), {.in_place = in_place});
-          if (!row.keeps_order) continue;
-          Shape ordered = shape;
-          ordered.ordered = true;
-          check(row, ordered, affine_maps(), {.in_place = in_place});
-        }
-        if (HasFatalFailure()) return;
+  check_reduce_scatters([&](const Algorithm& row, Shape shape) {
+    for (const std::int64_t first : {0, 1, 3, 37, 500, 1'001}) {
+      std::vector<std::int64_t> counts(static_cast<std::size_t>(shape.ranks), kSeveralSegments);
+      counts[0] = first;
+      shape.blocks = *schedule::Blocks::of_ranks(counts, {});
+      for (const bool in_place : {false, true}) {
+        check(row, shape, material(Type::int64, Operator::sum), {.in_place = in_place});
+        check(row, shape, material(Type::uint8, Operator::sum), {.in_place = in_place});
+        if (!row.keeps_order) continue;
+        Shape ordered = shape;
+        ordered.ordered = true;
+        check(row, ordered, affine_maps(), {.in_place = in_place});
       }
     }
-  }
+  });
 }
 
 // In the later segments only the last block has elements. In place, its output still lies some
 // elements before its input.
 TEST_P(UnequalBlocks, ShortBlocksBeforeALongOneInPlace) {
-  for (const int ranks : {2, 3, 5}) {
-    world_ = make_world(GetParam(), ranks);
-    for (const Algorithm& row : algorithm::table()) {
-      if (row.collective != Collective::reduce_scatter || !row.unequal_blocks) continue;
-      Shape shape{.collective = row.collective, .ranks = ranks};
-      const auto parameters = algorithm::default_parameters(row, shape);
-      if (!algorithm::why_illegal(row, shape, parameters).empty()) continue;
-      world_->override_with(row, parameters);
-      for (const std::int64_t each : {1, 40}) {
-        std::vector<std::int64_t> counts(static_cast<std::size_t>(ranks), each);
-        counts.back() = 5 * kSeveralSegments;
-        shape.blocks = *schedule::Blocks::of_ranks(counts, {});
-        check(row, shape, material(Type::int64, Operator::sum), {.in_place = true});
-        check(row, shape, material(Type::float32, Operator::sum), {.in_place = true});
-        if (HasFatalFailure()) return;
-      }
+  check_reduce_scatters([&](const Algorithm& row, Shape shape) {
+    for (const std::int64_t each : {1, 40}) {
+      std::vector<std::int64_t> counts(static_cast<std::size_t>(shape.ranks), each);
+      counts.back() = 5 * kSeveralSegments;
+      shape.blocks = *schedule::Blocks::of_ranks(counts, {});
+      check(row, shape, material(Type::int64, Operator::sum), {.in_place = true});
+      check(row, shape, material(Type::float32, Operator::sum), {.in_place = true});
     }
-  }
+  });
 }
 
 INSTANTIATE_TEST_SUITE_P(All, UnequalBlocks, testing::ValuesIn(kCombinations), combination_name);

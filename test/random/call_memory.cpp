@@ -362,7 +362,7 @@ Tile CallMemory::tile_of_result(int round, std::int64_t most) const {
   return reduced_tile(key_of(program_, number_, round), call_.type, call_.op, last, most);
 }
 
-// Bytes of padding count for nothing in what is computed, nor the sign of a zero.
+// Results of built-in operators may differ in padding bytes and in the sign of a zero.
 bool CallMemory::is_same_element(std::size_t at) const {
   const bool is_lax = reduces_ && !is_own_operator(call_.op) && call_.type < kBuiltIn;
   if (!is_lax || after_.empty() || at < after_.front().place) return false;

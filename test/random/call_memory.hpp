@@ -41,7 +41,7 @@ class CallMemory {
 
   // As it has to be before a round.
   void fill(int round);
-  // After it: empty, or what is wrong.
+  // After a round: the first difference from the expected contents; empty if there is none.
   std::string difference() const;
   // The caller may use its buffers for anything else now. After that, nothing writes there.
   void scribble();

@@ -48,7 +48,7 @@ class Tile {
   std::vector<std::byte> bytes_ = std::vector<std::byte>(1);
 };
 
-// Whatever bytes: for what is moved and not reduced. `key` says which values.
+// Random bytes, for data that is moved and not reduced. `key` is their seed.
 inline Tile moved_tile(std::uint64_t key, std::size_t size, std::int64_t most) {
   Tile tile(size > 64 ? 61 : 1021, most, size);
   base::Prng prng(key);

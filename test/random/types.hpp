@@ -11,6 +11,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "arith/type.hpp"
 #include "harness/elements.hpp"
 #include "unisono/unisono.h"
 
@@ -126,21 +127,13 @@ class OwnKinds {
 };
 
 inline std::string name_of_type(int type) {
-  constexpr const char* kNames[] = {"byte",        "int8",        "int16",         "int32",
-                                    "int64",       "uint8",       "uint16",        "uint32",
-                                    "uint64",      "float16",     "bfloat16",      "float32",
-                                    "float64",     "complex64",   "complex128",    "int16_int32",
-                                    "int32_int32", "int64_int32", "float32_int32", "float64_int32"};
-  if (type < kBuiltIn) return kNames[type];
+  if (type < kBuiltIn) return std::string(arith::type_name(static_cast<arith::Type>(type)));
   return "opaque of " + std::to_string(size_of_type(type)) + " bytes";
 }
 
 inline std::string name_of_operator(int op) {
-  constexpr const char* kNames[] = {"sum",         "prod",           "min",         "max",
-                                    "logical_and", "logical_or",     "logical_xor", "bitwise_and",
-                                    "bitwise_or",  "bitwise_xor",    "minloc",      "maxloc",
-                                    "own ordered", "own commutative"};
-  return kNames[op];
+  if (is_own_operator(op)) return op == kOwnOrdered ? "own ordered" : "own commutative";
+  return std::string(arith::operator_name(static_cast<arith::Operator>(op)));
 }
 
 }  // namespace unisono::test::programs

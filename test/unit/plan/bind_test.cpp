@@ -221,8 +221,7 @@ TEST(References, EverySourceIsReadBeforeItIsWrittenAgain) {
   for (int r = 0; r < 2; ++r) EXPECT_FALSE(References(set, r, 1).any());
 }
 
-// A linear scatter sends no empty block. An address sanitizer sees what is read of an op that there
-// is not.
+// A linear scatter sends no empty block. Only a sanitizer notices a read beside the ops.
 TEST(References, ASlotThatNobodyFillsHasNone) {
   const auto* row = algorithm::find(Collective::reduce_scatter, "mock-reduce-scatter");
   Shape shape{.collective = Collective::reduce_scatter, .ranks = 3};
