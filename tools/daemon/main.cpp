@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // unisonod: loads the NIC program on interfaces of its network namespace, and hands its groups to
 // the processes of that host. Everything it has belongs to its descriptors, so it leaves nothing
-// behind, however it ends. Ends on SIGTERM and SIGINT.
+// behind, however it ends. Ends on SIGTERM, SIGINT, and SIGHUP unless it is ignored.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <signal.h>
@@ -173,12 +173,19 @@ std::uint64_t raise_descriptor_limit() {
   return setrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : before;
 }
 
+bool is_ignored(int number) {
+  struct sigaction action {};
+  return sigaction(number, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
 // From here on these signals can be read.
 base::Descriptor end_signals() {
   sigset_t set;
   sigemptyset(&set);
   sigaddset(&set, SIGTERM);
   sigaddset(&set, SIGINT);
+  // One that is blocked would come although nohup ignores it.
+  if (!is_ignored(SIGHUP)) sigaddset(&set, SIGHUP);
   sigprocmask(SIG_BLOCK, &set, nullptr);
   return base::Descriptor(signalfd(-1, &set, SFD_CLOEXEC));
 }

@@ -8,6 +8,7 @@
 #include <linux/if_link.h>
 #include <net/if.h>
 #include <sched.h>
+#include <signal.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
@@ -267,6 +268,21 @@ TEST_F(Daemon, ADrainEndsWithItsTimeAndAtOnceWithoutGroups) {
   ASSERT_TRUE(own->lost());
   start(0, {"--drain", "86400"});
   EXPECT_EQ(daemons[1].end(SIGTERM), 0);
+}
+
+TEST_F(Daemon, EndsInOrderWhenItsTerminalDoes) {
+  start(0);
+  EXPECT_EQ(daemons[0].end(SIGHUP), 0);
+  EXPECT_FALSE(std::filesystem::exists(path(0)));
+}
+
+TEST_F(Daemon, OutlivesItsTerminalUnderNohup) {
+  signal(SIGHUP, SIG_IGN);
+  start(0);
+  signal(SIGHUP, SIG_DFL);
+  kill(daemons[0].pid(), SIGHUP);
+  EXPECT_TRUE(client(0)->describe().ok());
+  EXPECT_EQ(daemons[0].end(SIGTERM), 0);
 }
 
 TEST_F(Daemon, SaysWhenItIsStopped) {
