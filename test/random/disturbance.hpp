@@ -12,6 +12,7 @@
 
 #include <cerrno>
 #include <cstdint>
+#include <system_error>
 
 namespace unisono::test::programs {
 
@@ -29,13 +30,15 @@ class Disturbance {
     event.sigev_notify = SIGEV_THREAD_ID;
     event.sigev_signo = kSignal;
     event._sigev_un._tid = static_cast<int>(syscall(SYS_gettid));
-    is_on_ = timer_create(CLOCK_MONOTONIC, &event, &timer_) == 0;
-    if (is_on_) wind_up();
+    if (timer_create(CLOCK_MONOTONIC, &event, &timer_) != 0) {
+      throw std::system_error(errno, std::generic_category(), "timer_create");
+    }
+    is_on_ = true;
+    wind_up();
   }
   ~Disturbance() {
-    const bool was_on = is_on_;
     is_on_ = false;
-    if (was_on) timer_delete(timer_);
+    timer_delete(timer_);
   }
   Disturbance(const Disturbance&) = delete;
   Disturbance& operator=(const Disturbance&) = delete;
