@@ -522,6 +522,66 @@ static void far_blocks(void) {
   munmap(pages, 3 * page);
 }
 
+/* Places whose blocks share ints, which MPI does not allow and MPIs take. A shared int comes from
+ * one of both blocks. */
+enum { kSharingInts = 4, kMostSharing = 16, kEach = 1000 };
+static void expect_shared(const int* ints, const int* places, int step) {
+  for (int r = 0; r < size; ++r) {
+    for (int i = 0; i < kSharingInts; ++i) {
+      const int found = ints[places[r] + i];
+      int fits = found == kEach * r + i;
+      for (int other = 0; other < size; ++other) {
+        const int at = places[r] + i - places[other];
+        fits |= at >= 0 && at < kSharingInts && found == kEach * other + at;
+      }
+      EXPECT(fits);
+      EXPECT(step < kSharingInts ? i < 1 || i > 2 || found == kEach * r + i
+                                 : found == kEach * r + i);
+    }
+  }
+}
+static void shared_places(void) {
+  enum { kAll = kSharingInts * kMostSharing };
+  int counts[kMostSharing], places[kMostSharing], sent[kMostSharing], bytes[kMostSharing];
+  int own[kSharingInts], copies[kAll], ints[kAll];
+  MPI_Datatype types[kMostSharing];
+  MPI_Request request;
+  EXPECT(size <= kMostSharing);
+  /* All ranks share but the odd ones; places go up or down. */
+  const int step = rank % 2 == 1 ? kSharingInts : 3;
+  for (int turn = 0; turn < 2; ++turn) {
+    for (int r = 0; r < size; ++r) {
+      counts[r] = kSharingInts, sent[r] = kSharingInts * r, types[r] = MPI_INT;
+      places[r] = step * (turn == 0 ? r : size - 1 - r);
+    }
+    for (int i = 0; i < kSharingInts; ++i) own[i] = kEach * rank + i;
+    for (int i = 0; i < kAll; ++i) copies[i] = kEach * rank + i % kSharingInts;
+    memset(ints, -1, sizeof ints);
+    MPI_Allgatherv(own, kSharingInts, MPI_INT, ints, counts, places, MPI_INT, MPI_COMM_WORLD);
+    expect_shared(ints, places, step);
+    memset(ints, -1, sizeof ints);
+    MPI_Iallgatherv(own, kSharingInts, MPI_INT, ints, counts, places, MPI_INT, MPI_COMM_WORLD,
+                    &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    expect_shared(ints, places, step);
+    for (int root = 0; root < size; ++root) {
+      memset(ints, -1, sizeof ints);
+      MPI_Gatherv(own, kSharingInts, MPI_INT, ints, counts, places, MPI_INT, root, MPI_COMM_WORLD);
+      if (rank == root) expect_shared(ints, places, step);
+    }
+    memset(ints, -1, sizeof ints);
+    MPI_Alltoallv(copies, counts, sent, MPI_INT, ints, counts, places, MPI_INT, MPI_COMM_WORLD);
+    expect_shared(ints, places, step);
+    for (int r = 0; r < size; ++r) {
+      sent[r] *= (int)sizeof(int);
+      bytes[r] = places[r] * (int)sizeof(int);
+    }
+    memset(ints, -1, sizeof ints);
+    MPI_Alltoallw(copies, counts, sent, types, ints, counts, bytes, types, MPI_COMM_WORLD);
+    expect_shared(ints, places, step);
+  }
+}
+
 /* Blocks of elements without a buffer, which some MPIs refuse. Each of the three forms does. */
 #define EXPECT_REFUSED(name, nonblocking, ...)                                                  \
   do {                                                                                          \
@@ -566,6 +626,7 @@ static const Scenario all[] = {{"aliased", aliased},
                                {"invalid_at_one", invalid_at_one},
                                {"no_buffer", no_buffer},
                                {"no_memory", no_memory},
+                               {"shared_places", shared_places},
                                {"plain", plain},
                                {"not_committed", not_committed}};
 

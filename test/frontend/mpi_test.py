@@ -294,7 +294,7 @@ class EdgeCases(Running):
     def test_programs_that_end_well(self):
         self.expect_all_fine(("signatures", "uneven", "in_place", "bottom", "freed_early", "orders",
                               "null_requests", "wrong", "no_memory", "plain", "aliased", "looks",
-                              "asked_together", "far_blocks"), "edge_cases")
+                              "asked_together", "far_blocks", "shared_places"), "edge_cases")
 
     def test_a_message_that_fails_beside_collectives(self):
         if OPTIONS.mpi.name.startswith("openmpi"):

@@ -162,9 +162,11 @@ bool Elements::set_plain_blocks(Integers counts, Integers displacements, const v
 // MPI's displacements may be negative, count from MPI_BOTTOM, and be anything for empty blocks.
 // Unisono's are 0 or more, from a buffer.
 void Elements::place_from_lowest() {
-  std::int64_t lowest = std::numeric_limits<std::int64_t>::max(), end = 0;
+  constexpr std::int64_t kNowhere = std::numeric_limits<std::int64_t>::max();
+  std::int64_t lowest = kNowhere, end = -kNowhere;
   for (int i = 0; i < block_count_; ++i) {
     if (counts_[i] == 0) continue;
+    may_share_ = may_share_ || displacements_[i] < end;
     lowest = std::min(lowest, displacements_[i]);
     end = std::max(end, displacements_[i] + counts_[i]);
   }
@@ -178,6 +180,30 @@ void Elements::place_from_lowest() {
     displacements_[i] = counts_[i] == 0 && !is_there ? 0 : displacements_[i] - from;
   }
   place_ = data_ = moved(place_, from);
+}
+
+void Elements::separate_shared_blocks() {
+  std::vector<int> order;
+  for (int i = 0; i < block_count_; ++i) {
+    if (counts_[i] != 0) order.push_back(i);
+  }
+  std::sort(order.begin(), order.end(),
+            [this](int a, int b) { return displacements_[a] < displacements_[b]; });
+  const auto shares = [this](int one, int next) {
+    return displacements_[one] + counts_[one] > displacements_[next];
+  };
+  if (std::adjacent_find(order.begin(), order.end(), shares) == order.end()) return;
+  const Host& mpi = host();
+  const TypeInfo byte = type_info(mpi.constants.byte);
+  std::int64_t at = 0;
+  for (int i = 0; i < block_count_; ++i) {
+    add_block({moved(place_, displacements_[i]), counts_[i], at, mpi.constants.byte, byte},
+              mpi.constants.comm_world);
+    displacements_[i] = at;
+    at += counts_[i];
+  }
+  direct_ = false;
+  is_derived_ = true;
 }
 
 void Elements::set_derived_blocks(Integers counts, Integers displacements, const void* types,

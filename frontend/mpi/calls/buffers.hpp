@@ -95,10 +95,15 @@ class Elements {
   void copy();
   // Whether elements of both that stay where they lie share memory, or lie between each other.
   bool overlaps(const Elements& other) const {
-    if (is_copied()) return true;
+    if (direct_ && data_ != place_) return true;  // copied before
     if (!direct_ || !other.direct_ || bytes_ == 0 || other.bytes_ == 0) return false;
     const Extent mine = extent(), others = other.extent();
     return mine.begin < others.end && others.begin < mine.end;
+  }
+  // Blocks that share bytes, which MPI does not allow in an output, get places of their own in
+  // data(). store() then brings one after the other, as most MPIs do.
+  void separate_blocks() {
+    if (may_share_) separate_shared_blocks();
   }
   // Makes data() a place for the elements.
   void reserve() {
@@ -128,7 +133,6 @@ class Elements {
     Handle comm = 0;                 // for MPI_Pack
     Scratch scratch;
   };
-  bool is_copied() const { return direct_ && data_ != place_; }
   // Where elements lie that are not moved: from the first byte to the end of the last one.
   struct Extent {
     std::intptr_t begin, end;
@@ -142,6 +146,7 @@ class Elements {
   bool set_plain_blocks(Integers counts, Integers displacements, const void* types);
   void set_derived_blocks(Integers counts, Integers displacements, const void* types, Handle comm);
   void place_from_lowest();
+  void separate_shared_blocks();
   void add_block(const Block& block, Handle comm);
   void reserve_packed();
   int pack(const Block& block);
@@ -152,6 +157,7 @@ class Elements {
   bool valid_ = true;
   bool is_derived_ = false;  // some type is not plain
   bool direct_ = true;       // the elements stay where they lie
+  bool may_share_ = false;   // some block begins before the end of one in front of it
   int block_count_ = 0;      // of those with counts and displacements
   std::int64_t type_bytes_ = 0;
   std::int64_t bytes_ = 0;

@@ -38,7 +38,9 @@ class Move : public Call {
   }
   template <class... Arguments>
   bool set_output(const void* buffer, const Arguments&... arguments) {
-    return !is_in_place(buffer) && output_.emplace(buffer, arguments...).valid();
+    if (is_in_place(buffer) || !output_.emplace(buffer, arguments...).valid()) return false;
+    output_->separate_blocks();
+    return true;
   }
   // For `count` bytes in each block.
   std::optional<LastCall::Kept> kept_with(std::int64_t count) const {
