@@ -169,8 +169,8 @@ class ProgramMaker {
     BindOptions how = options(bulk(), shape_);
     how.helping = false;
     how.land_from = 0;
-    how.pull_from = std::clamp<std::int64_t>(longest_ * call_.element_bytes, 1,
-                                             limit(model::Constant::pulled_from));
+    how.pull_from = std::max<std::int64_t>(
+        1, std::min(longest_ * call_.element_bytes, limit(model::Constant::pulled_from)));
     UNISONO_ASSIGN(const auto laid_out, lay_out(shape_, how));
     if (!laid_out->layout.need().fits(how.geometry)) return false;
     UNISONO_TRY(bind_whole(*laid_out));

@@ -299,6 +299,7 @@ const model::Machine& machine_of(const Circumstances& now) {
 bool prefers_single_copy(const Shape& shape, const Circumstances& now) {
   if (!now.pull) return false;
   const std::int64_t bytes = shape.count * now.element_bytes;
+  if (bytes == 0) return false;  // whatever the machine file says
   if (now.single_copy_from >= 0) return bytes >= now.single_copy_from;
   return !now.oversubscribed && !schedule::is_reduction(shape.collective) &&
          bytes >= model::constant_of(machine_of(now), model::Constant::single_copy_from).count();

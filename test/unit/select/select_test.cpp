@@ -47,6 +47,18 @@ TEST(Choose, PicksSomethingLegalForEveryShape) {
   EXPECT_EQ(picks, schedule::kCollectiveCount * 70 * 5 * 8);
 }
 
+// Not even where the machine file has single copies from 0 bytes on.
+TEST(PrefersSingleCopy, IsFalseWithoutBytes) {
+  model::Machine machine = model::default_machine();
+  auto& from = machine.constants[static_cast<std::size_t>(model::Constant::single_copy_from)];
+  from->number = 0;
+  const Circumstances now{.element_bytes = 8, .pull = true, .machine = &machine};
+  EXPECT_TRUE(
+      prefers_single_copy({.collective = Collective::broadcast, .ranks = 2, .count = 1}, now));
+  EXPECT_FALSE(prefers_single_copy({.collective = Collective::broadcast, .ranks = 2}, now));
+  EXPECT_FALSE(prefers_single_copy({.collective = Collective::barrier, .ranks = 2}, now));
+}
+
 // Whether or not choose() takes it.
 TEST(ChooseByPrice, IsLegalForEveryShapeAndTheSameForAllWithOneMachine) {
   int picks = 0;
