@@ -13,8 +13,10 @@
 #include "harness/outcome.hpp"
 #include "harness/scale.hpp"
 #include "harness/seeds.hpp"
+#include "harness/temporary_folder.hpp"
 #include "random/program.hpp"
 #include "random/rank_run.hpp"
+#include "random/settings.hpp"
 
 namespace unisono::test::programs::hosts_test {
 namespace {
@@ -31,19 +33,20 @@ constexpr unsigned kHangSeconds = 120;
 
 Seeds seeds;
 
-void set_environment(const Program& program, int rank) {
+void set_environment(const Program& program, int rank, const std::string& machine) {
   setenv("UNISONO_RANK", std::to_string(rank).c_str(), 1);
   setenv("UNISONO_SIZE", std::to_string(program.ranks).c_str(), 1);
   setenv("UNISONO_RENDEZVOUS", "tcp:10.77.0.1:7000", 1);
   setenv("UNISONO_JOB_KEY", "the key of a random program", 1);
   setenv("UNISONO_START_TIMEOUT", "60s", 1);
   for (const auto& [name, value] : program.settings) setenv(name.c_str(), value.c_str(), 1);
+  if (!machine.empty()) setenv("UNISONO_MACHINE", machine.c_str(), 1);
 }
 
-void run_rank(const Program& program, int rank) {
+void run_rank(const Program& program, int rank, const std::string& machine) {
   SCOPED_TRACE("rank " + std::to_string(rank));
   alarm(kHangSeconds);
-  set_environment(program, rank);
+  set_environment(program, rank, machine);
   unisono_comm_t world = nullptr;
   ASSERT_TRUE(succeeded(unisono_init(&world)));
   try {
@@ -64,10 +67,13 @@ std::vector<int> draw_hosts(const Program& program) {
 
 void run_on_hosts(const TestHosts& hosts, const Program& program) {
   const std::vector<int> places = draw_hosts(program);
+  const TemporaryFolder folder;
+  const std::string machine =
+      program.constants.empty() ? "" : write_machine(program.constants, folder.path());
   std::vector<HostProcess> processes;
   for (int rank = 0; rank < program.ranks; ++rank) {
-    processes.push_back(hosts.start(places[static_cast<std::size_t>(rank)],
-                                    [&program, rank](const Line&) { run_rank(program, rank); }));
+    const auto run = [&program, rank, &machine](const Line&) { run_rank(program, rank, machine); };
+    processes.push_back(hosts.start(places[static_cast<std::size_t>(rank)], run));
   }
   for (std::size_t rank = 0; rank < processes.size(); ++rank) {
     EXPECT_EQ(processes[rank].wait(), 0) << "rank " << rank << " on host " << places[rank];

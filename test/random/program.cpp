@@ -57,6 +57,7 @@ class Drawing {
     program_.ranks = draw_ranks();
     often_ = draw_function();
     program_.settings = draw_settings(prng_, limits_.hosts, collective_of(often_));
+    if (chance(2)) program_.constants = draw_constants(prng_);
     likes_segments_ = chance(2);
     if (likes_segments_) prefer_segments();
     program_.same_forms = program_.settings["UNISONO_LEARN"] == "on";
@@ -399,6 +400,8 @@ std::string describe(const Program& program, const Entry& entry) {
 std::string listing(const Program& program) {
   std::string text = fmt::format("{} ranks", program.ranks);
   for (const auto& [name, value] : program.settings) text += fmt::format("\n{}='{}'", name, value);
+  if (!program.constants.empty()) text += "\nmachine file:";
+  for (const auto& [name, value] : program.constants) text += fmt::format(" {} {}", name, value);
   for (std::size_t i = 0; i < program.entries.size(); ++i) {
     text += fmt::format("\n{:3}: {}", i, describe(program, program.entries[i]));
   }

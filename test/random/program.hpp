@@ -88,6 +88,7 @@ struct Program {
   std::uint64_t seed = 0;
   int ranks = 1;
   std::map<std::string, std::string> settings;
+  std::map<std::string, std::int64_t> constants;  // of its machine file; none: the default machine
   std::vector<Derivation> derivations;
   std::vector<Group> groups;
   std::vector<Call> calls;

@@ -11,10 +11,12 @@
 
 #include "harness/scale.hpp"
 #include "harness/seeds.hpp"
+#include "harness/temporary_folder.hpp"
 #include "harness/threads.hpp"
 #include "process/ranks.hpp"
 #include "random/program.hpp"
 #include "random/rank_run.hpp"
+#include "random/settings.hpp"
 
 namespace unisono::test::programs::programs_test {
 namespace {
@@ -29,9 +31,12 @@ int count_of(int usual) {
 }
 
 // The settings are read once in a process, so each program has one of its own.
-ProcessJob::Options options_of(const Program& program, bool joins) {
+ProcessJob::Options options_of(const Program& program, bool joins, const TemporaryFolder& folder) {
   ProcessJob::Options options;
   options.environment = program.settings;
+  if (!program.constants.empty()) {
+    options.environment["UNISONO_MACHINE"] = write_machine(program.constants, folder.path());
+  }
   options.joins = joins;
   return options;
 }
@@ -41,6 +46,7 @@ void run_rank(const Program& program, int rank, unisono_comm_t world) {
 }
 
 void run_on_threads(const Program& program) {
+  const TemporaryFolder folder;
   ProcessJob job(
       1,
       [&program](ProcessRank&) {
@@ -48,14 +54,15 @@ void run_on_threads(const Program& program) {
           run_rank(program, self.rank, self.world);
         });
       },
-      options_of(program, false));
+      options_of(program, false, folder));
   job.expect_all_clean();
 }
 
 void run_on_processes(const Program& program) {
+  const TemporaryFolder folder;
   ProcessJob job(
       program.ranks, [&program](ProcessRank& self) { run_rank(program, self.rank, self.world); },
-      options_of(program, true));
+      options_of(program, true, folder));
   job.expect_all_clean();
 }
 

@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "random/settings.hpp"
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <initializer_list>
 #include <iterator>
 
 #include "algorithm/algorithm.hpp"
+#include "model/constants.hpp"
+#include "model/default_machine.hpp"
+#include "model/machine_file.hpp"
 
 namespace unisono::test::programs {
 namespace {
@@ -80,6 +85,47 @@ std::map<std::string, std::string> draw_settings(base::Prng& prng, bool hosts,
   all["UNISONO_BULK_TAGS"] = one_of(prng, {"on", "off"});
   all["UNISONO_DATAGRAM"] = one_of(prng, {"auto", "auto", "508", "8000"});
   return all;
+}
+
+Constants draw_constants(base::Prng& prng) {
+  constexpr std::int64_t kBytes[] = {0, 1, 8, 64, 500, 4096, 20'000, 131'072, 1 << 30};
+  constexpr std::int64_t kRanks[] = {0, 1, 2, 3, 4, 8, 100};
+  constexpr std::int64_t kNs[] = {0, 1'000, 100'000};
+  const auto value_of = [&](model::Quantity quantity) {
+    switch (quantity) {
+      case model::Quantity::bytes:
+        return kBytes[prng.below(std::size(kBytes))];
+      case model::Quantity::ranks:
+        return kRanks[prng.below(std::size(kRanks))];
+      case model::Quantity::time:
+      case model::Quantity::time_per_byte:
+        break;
+    }
+    return kNs[prng.below(std::size(kNs))];
+  };
+  Constants all;
+  for (const model::ConstantRow& row : model::constant_rows()) {
+    if (row.quantity == model::Quantity::time_per_byte || prng.below(2) == 0) continue;
+    all.emplace(row.name, value_of(row.quantity));
+  }
+  return all;
+}
+
+std::string write_machine(const Constants& constants, const std::string& folder) {
+  model::Machine machine = model::default_machine();
+  for (const model::ConstantRow& row : model::constant_rows()) {
+    const auto found = constants.find(std::string(row.name));
+    if (found == constants.end()) continue;
+    model::Value& value = machine.constants[static_cast<std::size_t>(row.id)].emplace();
+    value.number = static_cast<double>(found->second);
+    if (row.quantity == model::Quantity::bytes) value.unit = model::Unit::bytes;
+    if (row.quantity == model::Quantity::ranks) value.unit = model::Unit::ranks;
+    value.where = "drawn";
+  }
+  std::string path = folder + "/machine.json";
+  const base::Status written = model::write_machine_file(machine, path);
+  EXPECT_TRUE(written.ok()) << written.error().message;
+  return path;
 }
 
 }  // namespace unisono::test::programs
