@@ -51,21 +51,38 @@ base::Status AllgatherPort::post_written(std::size_t bytes, std::uint32_t mark) 
   own.words = static_cast<std::uint32_t>((bytes + kWord - 1) / kWord);
   std::ranges::fill(room.subspan(bytes, own.words * kWord - bytes), std::byte{0});
   std::atomic_ref(own.sequence).store(sequence, std::memory_order_release);
-  if (!joins()) mark_own(sequence);
+  if (!joins()) mark_arrived(sequence, std::uint64_t{1} << row_.rank);
   return send_packet(UNISONO_NIC_DOORBELL, sequence);
 }
 
-// As the program does for a received block. Where blocks are joined, the program does it for the
-// own one too, because the setter of the bit sends the messages that it completes.
-void AllgatherPort::mark_own(std::uint64_t sequence) const {
+// As the program does for received blocks. Where blocks are joined, the program does it for the own
+// one too, because the setter of the bit sends the messages that it completes.
+void AllgatherPort::mark_arrived(std::uint64_t sequence, std::uint64_t bits) const {
   unisono_nic_slot& operation = slot(sequence);
-  const std::uint64_t bit = std::uint64_t{1} << row_.rank;
   const std::uint64_t before =
-      std::atomic_ref(operation.arrived).fetch_or(bit, std::memory_order_seq_cst);
-  if ((before | bit) != unisono_nic_all_arrived(&row_)) return;
+      std::atomic_ref(operation.arrived).fetch_or(bits, std::memory_order_seq_cst);
+  if ((before | bits) != unisono_nic_all_arrived(&row_)) return;
   std::atomic_ref(operation.arrived).store(0, std::memory_order_seq_cst);
   operation.done_ns = static_cast<std::uint64_t>(base::now_ns());
   std::atomic_ref(operation.done).store(sequence, std::memory_order_seq_cst);
+}
+
+// The program does not use `claimed` in allgathers. A block that comes before has its bit already.
+// The own block, where another host's is expected, gives a question room for the longest answer.
+bool AllgatherPort::expect_only(int origin, std::uint32_t mark) const {
+  UNISONO_CHECK(!joins() && may_post(), "AllgatherPort::expect_only with a place free");
+  const std::uint64_t sequence = next_;
+  if (std::atomic_ref(slot(sequence).claimed).exchange(sequence) == sequence) return false;
+  const std::uint64_t expected = std::uint64_t{1} << origin;
+  for (int other = 0; other < ranks(); ++other) {
+    if (other == origin) continue;
+    unisono_nic_block& empty = place(sequence, other);
+    empty.combine = mark;
+    empty.words = other == rank() ? UNISONO_NIC_WORDS_MAX : 0;
+    std::atomic_ref(empty.sequence).store(sequence, std::memory_order_release);
+  }
+  mark_arrived(sequence, unisono_nic_all_arrived(&row_) & ~expected);
+  return true;
 }
 
 std::size_t AllgatherPort::most_bytes() const {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // AllgatherPort: a process's side of an allgather group in the NIC path. To post is a copy, an
 // atomic and the doorbell packet (doorbell_socket.hpp), which makes the program send the block.
-// From then on programs forward all blocks among themselves. Blocks are polled in memory.
+// From then on programs forward all blocks among themselves. Blocks are polled in memory. A
+// broadcast is an allgather in which one rank posts its block.
 // Operations of a group are numbered from 0, and up to its depth may be in flight. Packets get
 // lost, so a waiting process calls repair() now and then. One thread at a time. Data path: no
 // allocation, no lock.
@@ -55,8 +56,15 @@ class AllgatherPort {
   std::span<std::byte> room() const;
   base::Status post_written(std::size_t bytes, std::uint32_t mark);
   void follow() { ++next_; }
-  // Whether this host's block is posted.
+  // Whether this host's block is posted, or a block of another host is expected in its place.
   bool is_given(std::uint64_t sequence) const;
+
+  // Operation next() is a broadcast: it has one block, that of `origin`. All others count as
+  // arrived. They have this mark and no data, so that a rank which expects one of them sees that
+  // the calls differ. The first process of this host that comes does that: it gets true. Then the
+  // origin's process posts its block, and all others follow. Nobody acknowledges a block. So the
+  // caller has to know that all ranks have read the operation 2 depth() before.
+  bool expect_only(int origin, std::uint32_t mark) const;
 
   // Requests the blocks that a posted operation lacks here. Programs answer from memory, or forward
   // the request. Harmless at any time.
@@ -82,7 +90,7 @@ class AllgatherPort {
   AllgatherPort(const unisono_nic_row& row, const GroupMemory& memory,
                 std::unique_ptr<DoorbellSocket> socket);
   bool joins() const { return row_.gives != 0; }
-  void mark_own(std::uint64_t sequence) const;
+  void mark_arrived(std::uint64_t sequence, std::uint64_t bits) const;
   unisono_nic_slot& slot(std::uint64_t sequence) const;
   unisono_nic_block& place(std::uint64_t sequence, int origin) const;
   base::Status send_packet(std::uint8_t kind, std::uint64_t sequence);
