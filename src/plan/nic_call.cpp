@@ -4,6 +4,7 @@
 #include "base/check.hpp"
 #include "model/default_machine.hpp"
 #include "nic/lowering/lower.hpp"
+#include "nic/port/vector_limit.hpp"
 #include "select/nic/pays.hpp"
 
 namespace unisono::plan {
@@ -51,6 +52,7 @@ base::Result<NicCall> lower_call(const NicShape& shape, int rank) {
       call.combine = UNISONO_NIC_OR;
       call.takes = rank != shape.root;
       if (call.takes) call.gives = 0;
+      if (call.bytes <= nic::kPacketBytes) call.sender = shape.root;
       return call;
     case Collective::allgather:
       if (select::nic_gathers_on_tree(shape)) return gather_on_tree(shape, call.bytes, rank);

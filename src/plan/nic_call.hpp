@@ -2,7 +2,8 @@
 // NicCall: a collective as the NIC path executes it. The same trees serve barrier, allreduce,
 // reduce, broadcast and some allgathers. A reduce is an allreduce whose result only one rank takes.
 // The others are allreduces with the bitwise or. To a broadcast all ranks but the root contribute
-// zeros; to an allgather each rank contributes its block at its place. Pure; any thread.
+// zeros, if its root does not multicast its block itself. To an allgather each rank contributes its
+// block at its place. Pure; any thread.
 #pragma once
 
 #include <cstddef>
@@ -32,6 +33,9 @@ struct NicCall {
   bool gathers = false;            // an allgather off the trees, with blocks of `bytes`, ...
   bool joins = false;              // ... which are joined to messages of doubling size
   bool asks = false;               // a barrier in which the root asks whether all have come
+  // The root of a broadcast of at most a packet, which may multicast the block itself; -1: all
+  // hosts contribute.
+  int sender = -1;
 };
 
 using select::NicShape;

@@ -105,7 +105,7 @@ Outcome NicEngine::step(Operation& operation) {
     if (is_first && took_turns) contention_.saw_result(own.flight->done_ns(), base::now_ns());
     return finish(operation);
   }
-  if (is_first && own.examined_ns != 0 && own.flight->is_gathering()) publish_given(own);
+  if (is_first && own.examined_ns != 0 && own.flight->awaits_blocks()) publish_given(own);
   return Outcome::blocked;
 }
 
@@ -299,7 +299,10 @@ void NicEngine::examine() {
   await_silence();
   const std::int64_t now = base::now_ns();
   engine::NicOperation& own = operation->nic;
-  if (own.examined_ns == 0) own.examined_ns = now;
+  if (own.examined_ns == 0) {
+    own.examined_ns = now;
+    publish();  // others that wait for this rank compare its call with theirs
+  }
   if (now - own.examined_ns < members_.job().watch().interval_ns()) return;
   own.examined_ns = now;
   publish();
@@ -329,7 +332,7 @@ void NicEngine::await_silence() {
   const auto await = [this](int rank) {
     members_.job().network()->awaits(members_.job_rank(rank));
   };
-  if (!path_->group->oldest().is_gathering()) {
+  if (!path_->group->oldest().awaits_blocks()) {
     std::ranges::for_each(path_->awaited, await);
     return;
   }
@@ -386,7 +389,7 @@ bool NicEngine::examine_members() {
 bool NicEngine::is_owed_by(const NicPath::Neighbour& next, const NicProgress& own,
                            const std::optional<NicProgress>& other) const {
   const engine::NicFlight& flight = path_->group->oldest();
-  if (flight.is_gathering()) return other && has_given_piece(own, *other, flight.finished());
+  if (flight.awaits_blocks()) return other && has_given_piece(own, *other, flight.finished());
   const std::uint32_t lacking = flight.lacking();
   for (int tree = 0; lacking >> tree != 0; ++tree) {
     const std::uint32_t bit = lacking & std::uint32_t{1} << tree;
@@ -395,6 +398,25 @@ bool NicEngine::is_owed_by(const NicPath::Neighbour& next, const NicProgress& ow
     if ((next.below & bit) != 0 && !given && !(other && has_given(own, *other, tree))) return false;
   }
   return true;
+}
+
+std::optional<std::uint64_t> find_different_call(OperationQueue& own, const NicProgress& other) {
+  const std::uint64_t behind = calls_behind(own.next_index(), other);
+  if (other.ended || behind >= own.next_index()) return std::nullopt;
+  const std::uint64_t index = own.next_index() - behind - 1;
+  const std::uint32_t then = own.remote_calls().history_of(index);
+  if (then == 0 || then == other.history) return std::nullopt;
+  return index;
+}
+
+void fail_at_difference(const Members& members, FailureState& failures, std::uint64_t index,
+                        int other) {
+  failures.fail_all(Code::mismatch,
+                    fmt::format("the ranks' calls differ at operation {} of the communicator: {} "
+                                "called something else than {}, then or before. All ranks have to "
+                                "make the same calls in the same order",
+                                index, members.name(other), members.name(members.rank())),
+                    index, other);
 }
 
 // Ranks may be late for any time. Only the leader of a host misses packets that were sent to the
@@ -412,6 +434,12 @@ void NicEngine::examine_progress(Operation& operation) {
       const Error why = difference(operation, next.rank);
       failures_.fail_all(why.code, why.message, operation.index, next.rank);
       return;
+    }
+    const auto different = other ? find_different_call(queue_, *other) : std::nullopt;
+    if (different) {
+      failures_.adopt();
+      if (failures_.has_failed_by(operation.index)) return;
+      return fail_at_difference(members_, failures_, *different, next.rank);
     }
     if (!next.here) owed &= is_owed_by(next, own, other);
   }

@@ -79,4 +79,11 @@ class NicEngine final : public engine::Engine {
   std::uint64_t error_from_ = 0;      // ... its index
 };
 
+// The last call of another rank, by index, if this rank's was another one there. None: it was the
+// same, or is not known. The root of a broadcast may be ahead of other ranks (decision 78).
+std::optional<std::uint64_t> find_different_call(OperationQueue& own, const NicProgress& other);
+// Ends the communicator from that call on.
+void fail_at_difference(const Members& members, FailureState& failures, std::uint64_t index,
+                        int other);
+
 }  // namespace unisono::comm

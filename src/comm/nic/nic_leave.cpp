@@ -97,13 +97,35 @@ bool NicLeave::may_leave() const {
   });
 }
 
+// The root of a broadcast may be far ahead of ranks that have not called, and its program has to
+// answer them. Other operations have all ranks' contributions, so these ask soon.
+bool NicLeave::has_to_stay(std::int64_t waited_ns) {
+  const auto& settings = members_.job().settings();
+  if (waited_ns < job::SilenceLimits::of(settings).lost_ns) return true;
+  if (!engine_.path_->group->has_cast_lately() || failures_.has_failed()) return false;
+  const std::int64_t limit_ns = settings.time_ns(base::Setting::timeout);
+  if (limit_ns > 0 && waited_ns >= limit_ns) return false;
+  return !failures_.has_interrupt() || failures_.ask_application() == 0;
+}
+
+// A member whose call was another one than this rank's last broadcast will never make that.
+void NicLeave::find_differences() {
+  if (failures_.has_failed()) return;
+  for (const NicPath::Neighbour& next : engine_.path_->neighbours) {
+    const auto other = engine_.peers_.of(next);
+    const auto different = other ? find_different_call(engine_.queue_, *other) : std::nullopt;
+    if (different) return fail_at_difference(members_, failures_, *different, next.rank);
+  }
+}
+
 // Whether no neighbour may still ask, and no requested packet is under way to it.
 void NicLeave::wait_for_neighbours() {
-  const std::int64_t deadline_ns =
-      base::now_ns() + job::SilenceLimits::of(members_.job().settings()).lost_ns;
+  const std::int64_t begun_ns = base::now_ns();
   engine_.publish();
-  const auto turn = [&] { return may_leave() || base::now_ns() >= deadline_ns; };
+  const auto turn = [&] { return may_leave() || !has_to_stay(base::now_ns() - begun_ns); };
   wait(turn, [this] {
+    failures_.adopt();
+    find_differences();
     for (NicPath::Neighbour& next : engine_.path_->neighbours) {
       if (engine_.path_->may_be_asked_by(next)) engine_.peers_.ask(next);
     }

@@ -5,6 +5,8 @@
 // thread at a time.
 #pragma once
 
+#include <cstdint>
+
 #include "comm/nic/nic_engine.hpp"
 
 namespace unisono::comm {
@@ -22,6 +24,8 @@ class NicLeave {
   bool has_results(std::int64_t waited_ns);
   void examine();
   bool may_leave() const;
+  bool has_to_stay(std::int64_t waited_ns);
+  void find_differences();
   template <class Turn, class Work>
   void wait(const Turn& turn, const Work& work);
 

@@ -66,6 +66,10 @@ bool has_fewer_calls(const NicProgress& other, std::uint64_t calls) {
   return ahead(other.calls, calls, kCallsBits) > 0;
 }
 
+std::uint64_t calls_behind(std::uint64_t calls, const NicProgress& other) {
+  return static_cast<std::uint64_t>(ahead(other.calls, calls, kCallsBits));
+}
+
 std::uint64_t nic_calls(std::uint64_t calls) { return calls & mask(kCallsBits); }
 std::uint64_t nic_completed(std::uint64_t completed) { return completed & mask(kCompletedBits); }
 

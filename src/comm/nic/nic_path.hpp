@@ -25,7 +25,8 @@ struct NicProgress {
   // have returned before their ends; 3 bits.
   std::uint32_t returned = 0;
   // Bit t: on tree t it has sent the contribution of its subtree to its parent; 4 bits. In an
-  // allgather: how many pieces of its host's block it has sent, cut to 4 bits.
+  // allgather: how many pieces of its host's block it has sent, cut to 4 bits. In the multicast of
+  // a root, 1 if its host has sent the block.
   std::uint32_t given = 0;
   bool ended = false;  // it needs nothing more from the group
 
@@ -47,6 +48,8 @@ bool calls_differ(const NicProgress& own, const NicProgress& other);
 bool has_result(const NicProgress& own, const NicProgress& other);
 // Whether it has made fewer calls than so many.
 bool has_fewer_calls(const NicProgress& other, std::uint64_t calls);
+// How many fewer than so many; less than none is a large number.
+std::uint64_t calls_behind(std::uint64_t calls, const NicProgress& other);
 // Numbers as they are cut in a word.
 std::uint64_t nic_calls(std::uint64_t calls);
 std::uint64_t nic_completed(std::uint64_t completed);
@@ -73,26 +76,27 @@ struct NicPath {
   }
 
   // Whether the first operation that is not done may wait for that rank. It waits for ranks on this
-  // host. In an allgather it also waits for hosts whose block is missing, otherwise for neighbours
-  // in the tree.
+  // host. If it awaits blocks, it also waits for hosts whose block is missing, otherwise for
+  // neighbours in the tree.
   bool may_wait_for(const Neighbour& next) const {
     if (next.here) return true;
     const engine::NicFlight& flight = group->oldest();
-    if (!flight.is_gathering()) return (next.above | next.below) != 0;
+    if (!flight.awaits_blocks()) return (next.above | next.below) != 0;
     return (flight.missing() >> hosts.of(next.rank) & 1) != 0;
   }
   // Whether that rank may still request something when this rank has the last result. Blocks are
-  // requested from the rank that sends them. The other rank may lack those of an allgather that was
-  // in flight with the last operation.
+  // requested from the rank that sends them. The other rank may lack those of an operation that was
+  // in flight with the last one.
   bool may_be_asked_by(const Neighbour& next) const {
-    return next.below != 0 || (group->has_gathered_lately() && !next.here);
+    return next.below != 0 || (group->has_awaited_blocks_lately() && !next.here);
   }
 
   // Whether that one leaves later than this rank, which it must be able to answer. This rank leads
   // its host.
   bool stays_for(int rank) const {
+    const bool all_stay = group->oldest().awaits_blocks();
     return std::ranges::any_of(neighbours, [&](const auto& next) {
-      return next.rank == rank && !next.here && (next.above != 0 || group->oldest().is_gathering());
+      return next.rank == rank && !next.here && (next.above != 0 || all_stay);
     });
   }
 

@@ -27,8 +27,8 @@ constexpr std::uint32_t kGroups = 0xEFC00000;
 constexpr std::uint32_t kGroupMask = 0x3FFFF;
 constexpr std::uint64_t kTrialMark = 0x7472'6961'6C00'0000;  // "trial"
 
-// A broadcast of a full packet, because a network on the way may carry short ones only. If there is
-// more to the group, also a block from every rank to every rank.
+// A broadcast of a full packet on the tree, because a network on the way may carry short ones only.
+// If there is more to the group, also a block from every rank to every rank.
 Status try_nic(engine::NicGroup& group, const topology::HostMap& hosts, int rank,
                std::int64_t deadline_ns) {
   std::vector<std::uint64_t> vector(UNISONO_NIC_WORDS_MAX);
@@ -38,7 +38,8 @@ Status try_nic(engine::NicGroup& group, const topology::HostMap& hosts, int rank
   shape.count = UNISONO_NIC_WORDS_MAX;
   shape.ranks = hosts.ranks();
   shape.hosts = hosts.hosts();
-  UNISONO_ASSIGN(const plan::NicCall call, plan::lower_call(shape, rank));
+  UNISONO_ASSIGN(plan::NicCall call, plan::lower_call(shape, rank));
+  call.sender = -1;
   UNISONO_TRY(engine::run_in_nic(group, call, vector.data(), vector.data(), deadline_ns));
   if (vector.front() != kTrialMark || vector.back() != kTrialMark + vector.size() - 1) {
     return Error{Code::system, "NIC path: a trial's vector has come changed"};

@@ -45,6 +45,11 @@ class RemoteCalls {
     last_ = index;
     std::atomic_ref(own_[index & mask()]).store(word(index, history), std::memory_order_release);
   }
+  // The digest after a call of this rank; 0: it is no longer kept.
+  std::uint32_t history_of(std::uint64_t index) const {
+    const std::uint32_t kept = own_[index & mask()];
+    return kept == word(index, kept) ? kept & static_cast<std::uint32_t>(plan::kDigestMask) : 0;
+  }
   // Asks for the calls of a member. No other request may be open.
   void ask(network::Network& network, int member, int job_rank);
   // The member that was asked last; -1: none.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The numbers of a communicator's groups in the program's tables: its trees, and its allgathers of
-// both kinds. They differ from the communicator's own number in the highest bits. Pure.
+// The numbers of a communicator's groups in the program's tables: its trees, its allgathers of both
+// kinds, and the multicasts of roots. They differ from the communicator's own number in the highest
+// bits. Pure.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +13,8 @@ namespace unisono::engine {
 enum class NicWay : std::uint32_t {
   first_tree = 0,  // followed by the other trees
   singly = 8,      // allgathers of blocks that go singly
-  joined = 12      // ... and of such that are joined
+  from_root = 10,  // broadcasts whose root multicasts its block
+  joined = 12      // allgathers of blocks that are joined
 };
 static_assert(nic::kPiecesMax <= 8, "the numbers of trees are below those of allgathers");
 

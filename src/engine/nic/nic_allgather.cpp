@@ -1,71 +1,24 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Each rank multicasts its block where the network carries that: one packet beats log2 P steps.
-// Elsewhere hosts forward blocks to one another.
+// Elsewhere hosts forward blocks to one another (make_block_row).
 #include "engine/nic/nic_allgather.hpp"
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <string>
+#include <utility>
 
-#include "algorithm/algorithm.hpp"
 #include "base/clock.hpp"
-#include "engine/nic/group_number.hpp"
 #include "engine/nic/nic_patience.hpp"
-#include "nic/lowering/lower_allgather.hpp"
-#include "nic/lowering/lower_doubling.hpp"
-#include "select/nic/pays.hpp"
 
 namespace unisono::engine {
-namespace {
 
 using base::Status;
 
-// Allgathers with joined blocks in flight. Their group has 64 blocks for each of twice as many.
-constexpr std::uint32_t kJoinedInFlight = 2;
-
-schedule::Shape any_length(int ranks) {
-  schedule::Shape shape;
-  shape.collective = schedule::Collective::allgather;
-  shape.ranks = ranks;
-  shape.count = 1;
-  return shape;
-}
-
-base::Result<schedule::Schedule> build(const char* name, int rank, int ranks) {
-  const schedule::Shape shape = any_length(ranks);
-  return algorithm::build(*algorithm::find(shape.collective, name), shape, {}, rank);
-}
-
-base::Result<unisono_nic_row> singly_row(int rank, nic::GroupAddresses group) {
-  group.id.communicator = group_number(group.id.communicator, NicWay::singly);
-  const char* const name = group.multicast.ipv4 != 0 ? "direct" : "concurrent-broadcast";
-  UNISONO_ASSIGN(const auto schedule, build(name, rank, static_cast<int>(group.ranks.size())));
-  UNISONO_ASSIGN(const nic::Routes routes, nic::lower_allgather(schedule));
-  return nic::make_row(routes, group);
-}
-
-// Joined blocks are never longer than a packet, so an allgather is one operation.
-base::Result<unisono_nic_row> joined_row(int rank, nic::GroupAddresses group) {
-  group.id.communicator = group_number(group.id.communicator, NicWay::joined);
-  group.depth = kJoinedInFlight;
-  UNISONO_ASSIGN(const auto schedule, build("bruck", rank, static_cast<int>(group.ranks.size())));
-  UNISONO_ASSIGN(const nic::Doubling doubling, nic::lower_doubling(schedule));
-  return nic::make_row(doubling, group);
-}
-
-}  // namespace
-
 base::Result<std::unique_ptr<NicAllgather::Way>> NicAllgather::join_way(
     nic::ServiceClient& client, const unisono_nic_row& asked, const Rank& rank) {
-  UNISONO_ASSIGN(auto member, rank.place == 0 ? client.join(asked) : client.share(asked));
-  const auto waiter = static_cast<std::uint32_t>(rank.place);
-  std::unique_ptr<nic::WakeRing> wakes;
-  if (waiter < member->row.waiters) {
-    UNISONO_ASSIGN(wakes, nic::WakeRing::open(std::move(member->wakes.at(waiter)), waiter));
-  }
-  UNISONO_ASSIGN(auto port, nic::AllgatherPort::open(member->row, member->mapping.memory()));
-  return std::make_unique<Way>(std::move(member), std::move(wakes), std::move(port), rank);
+  UNISONO_ASSIGN(NicBlocks blocks, NicBlocks::join(client, asked, rank.place));
+  return std::make_unique<Way>(std::move(blocks), rank);
 }
 
 std::unique_ptr<nic::HostBlocks> NicAllgather::blocks_of_host(const Rank& rank) {
@@ -77,24 +30,19 @@ std::unique_ptr<nic::HostBlocks> NicAllgather::blocks_of_host(const Rank& rank) 
 base::Result<std::unique_ptr<NicAllgather>> NicAllgather::join(nic::ServiceClient& client,
                                                                const nic::GroupAddresses& group,
                                                                const Rank& rank, bool joins) {
-  UNISONO_ASSIGN(const unisono_nic_row singly, singly_row(rank.host, group));
+  UNISONO_ASSIGN(const unisono_nic_row singly, make_block_row(rank.host, group, NicWay::singly));
   UNISONO_ASSIGN(auto one_by_one, join_way(client, singly, rank));
   std::unique_ptr<Way> by_doubling;
   if (joins) {
-    UNISONO_ASSIGN(const unisono_nic_row joined, joined_row(rank.host, group));
+    UNISONO_ASSIGN(const unisono_nic_row joined, make_joined_row(rank.host, group));
     UNISONO_ASSIGN(by_doubling, join_way(client, joined, rank));
   }
   return std::unique_ptr<NicAllgather>(
       new NicAllgather(std::move(one_by_one), std::move(by_doubling)));
 }
 
-NicAllgather::Way::Way(std::unique_ptr<nic::Membership> membership,
-                       std::unique_ptr<nic::WakeRing> ring,
-                       std::unique_ptr<nic::AllgatherPort> opened, const Rank& rank)
-    : member(std::move(membership)),
-      wakes(std::move(ring)),
-      port(std::move(opened)),
-      together(blocks_of_host(rank)) {
+NicAllgather::Way::Way(NicBlocks blocks, const Rank& rank)
+    : NicBlocks(std::move(blocks)), together(blocks_of_host(rank)) {
   for (auto& each : segments) each.emplace(*port, rank.ranks, rank.place, together.get());
 }
 

@@ -17,6 +17,7 @@
 #include <string>
 
 #include "base/result.hpp"
+#include "engine/nic/nic_blocks.hpp"
 #include "engine/nic/nic_patience.hpp"
 #include "nic/lowering/row.hpp"
 #include "nic/port/allgather_segments.hpp"
@@ -54,12 +55,8 @@ class NicAllgather {
   friend class NicGathering;
   using Segments = std::array<std::optional<nic::AllgatherSegments>, nic::kInFlightMax>;
   // One of the ways that blocks go, each with a group of its own in the program.
-  struct Way {
-    Way(std::unique_ptr<nic::Membership> membership, std::unique_ptr<nic::WakeRing> ring,
-        std::unique_ptr<nic::AllgatherPort> opened, const Rank& rank);
-    const std::unique_ptr<nic::Membership> member;
-    const std::unique_ptr<nic::WakeRing> wakes;  // none: the program does not wake this rank
-    const std::unique_ptr<nic::AllgatherPort> port;
+  struct Way : NicBlocks {
+    Way(NicBlocks blocks, const Rank& rank);
     const std::unique_ptr<nic::HostBlocks> together;  // none: this rank is alone on its host
     Segments segments;                                // by number of the call
     nic::AllgatherSegments* last = nullptr;           // that began last

@@ -121,11 +121,16 @@ Status NicGroup::join(std::span<const nic::Capabilities> hosts) {
         allgather_,
         NicAllgather::join(*client_, group, {map, options_.rank, options_.place, blocks}, joins));
   }
+  const bool is_wanted = hosts.front().preferences.rooted != base::Toggle::off;
+  if (gathers() && options_.multicasts && is_wanted) {
+    UNISONO_ASSIGN(broadcast_,
+                   NicBroadcast::join(*client_, group, {map, options_.rank, options_.place}));
+  }
   const NicReduction::Rank own = {options_.rank, leads(), back_off_of(machine)};
   for (std::size_t i = 0; i < flights_.size(); ++i) {
     flights_[i] = std::make_unique<NicFlight>(
         std::make_unique<NicReduction>(own, ports_, splits_, host_reduction_of(options_, i)),
-        allgather_.get());
+        allgather_.get(), broadcast_.get());
   }
   if (!leads()) client_.reset();  // the daemon counts connections
   return base::success();
@@ -143,9 +148,26 @@ Status NicGroup::join_tree(const nic::Node& node, const nic::GroupAddresses& gro
   return ports_.add(node, std::move(member), waiter);
 }
 
+// All ranks decide alike: they have started the same operations.
+plan::NicCall NicGroup::with_way(plan::NicCall call) const {
+  const bool casts = broadcast_ != nullptr && call.bytes <= nic::kPacketBytes &&
+                     casts_in_a_row_ < NicBroadcast::kInARow;
+  if (!casts) call.sender = -1;
+  return call;
+}
+
 bool NicGroup::may_start(const plan::NicCall& call) const {
   if (begun_ - oldest_ == flights_.size()) return false;
-  return flights_[begun_ % flights_.size()]->has_room(call);
+  return flights_[begun_ % flights_.size()]->has_room(with_way(call));
+}
+
+// A rank that contributes to operation s has taken the results of those before s - 3, because a
+// later one uses the same flight. So all ranks have read the blocks of these when s is done.
+void NicGroup::count_casts(NicFlight& flight, bool is_casting) {
+  if (broadcast_ == nullptr) return;
+  flight.casts_before_ = broadcast_->started();
+  flight.casts_read_ = is_casting ? 0 : at(flight.number_ + 1).casts_before_;
+  casts_in_a_row_ = is_casting ? casts_in_a_row_ + 1 : 0;
 }
 
 base::Result<NicFlight*> NicGroup::start(const plan::NicCall& call, const void* input,
@@ -156,7 +178,10 @@ base::Result<NicFlight*> NicGroup::start(const plan::NicCall& call, const void* 
   const std::uint64_t number = begun_++;
   NicFlight& flight = at(number);
   delay_.restart();
-  const Status started = flight.start(number, call, input, output, ranks_);
+  const plan::NicCall own = with_way(call);
+  flight.number_ = number;
+  count_casts(flight, own.sender >= 0);
+  const Status started = flight.start(own, input, output, ranks_);
   if (!started) fail(number, started.error());
   return &flight;
 }
@@ -172,26 +197,35 @@ Status NicGroup::take(NicFlight& flight) {
   if (failure_ && flight.number() >= failed_from_) return *failure_;
   if (const Status taken = flight.take(); !taken) return fail(flight.number(), taken.error());
   flight.is_under_way_ = false;
+  if (broadcast_ != nullptr) broadcast_->note_read_by_all(flight.casts_read_);
   while (oldest_ < begun_ && !at(oldest_).is_under_way_) ++oldest_;
   return base::success();
 }
 
 // The leader watches the other hosts and the daemon: while the host waits for them, the leader
 // waits as well. While a rank of this host has not arrived at an operation, nothing of it is lost.
+// A rank may wait for a root's block while the leader has not called, so it asks for that itself.
 Status NicGroup::repair() {
   if (failure_ && failed_from_ <= oldest_) return *failure_;
-  if (!leads()) return base::success();
-  if (const auto lost = client_->lost()) return give_up(*lost);
+  if (leads()) {
+    if (const auto lost = client_->lost()) return give_up(*lost);
+  }
   nic::TreePorts::Ends ends = ports_.ends();
   bool gathers = false;
+  bool casts = false;
   for (std::uint64_t number = begun_; number-- > oldest_;) {
     const NicFlight& flight = at(number);
-    if (flight.is_gathering()) {
-      gathers |= flight.is_under_way_ && flight.is_host_complete();
+    if (flight.awaits_blocks()) {
+      (flight.is_casting() ? casts : gathers) |= flight.is_under_way_ && flight.is_host_complete();
     } else if (!flight.is_host_complete()) {
       flight.reduction_->vector().limit(ends);
     }
   }
+  if (casts) {
+    if (const Status requested = broadcast_->repair(); !requested)
+      return give_up(requested.error());
+  }
+  if (!leads()) return base::success();
   const auto asked = ports_.repair(ends, base::now_ns(), delay_.ns());
   if (!asked) return give_up(asked.error());
   if (*asked != 0) delay_.lengthen();
@@ -219,8 +253,12 @@ void NicGroup::sleep(NicFlight& flight, std::int64_t limit_ns) {
   std::this_thread::sleep_for(std::chrono::nanoseconds(std::min(limit_ns, nic_patience::kPauseNs)));
 }
 
-bool NicGroup::has_gathered_lately() const {
-  return std::ranges::any_of(flights_, [](const auto& each) { return each->is_gathering(); });
+bool NicGroup::has_awaited_blocks_lately() const {
+  return std::ranges::any_of(flights_, [](const auto& each) { return each->awaits_blocks(); });
+}
+
+bool NicGroup::has_cast_lately() const {
+  return std::ranges::any_of(flights_, [](const auto& each) { return each->is_casting(); });
 }
 
 }  // namespace unisono::engine

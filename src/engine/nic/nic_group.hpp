@@ -2,8 +2,9 @@
 // NicGroup: a rank's part of a group of hosts whose small collectives run in the NIC path. Barrier,
 // allreduce, reduce and broadcast go by trees (nic_reduction.hpp), in one packet or a few
 // (nic/port/vector_limit.hpp). Allgathers go among up to 64 hosts (nic_allgather.hpp); short ones
-// of hosts with several ranks go by a tree. A group is made in three steps, between which the ranks
-// exchange what they have, so that either all ranks use it or none does:
+// of hosts with several ranks go by a tree. The root of a broadcast may multicast its block itself
+// (nic_broadcast.hpp). A group is made in three steps, between which the ranks exchange what they
+// have, so that either all ranks use it or none does:
 //   open(); exchange capabilities(); join(all of them); exchange whether that went well.
 // Of several ranks on a host, one leads (place 0): it joins first and watches the other hosts and
 // the daemon. The others share its memory.
@@ -26,6 +27,7 @@
 
 #include "base/result.hpp"
 #include "engine/nic/nic_allgather.hpp"
+#include "engine/nic/nic_broadcast.hpp"
 #include "engine/nic/nic_flight.hpp"
 #include "engine/nic/nic_patience.hpp"
 #include "engine/nic/nic_reduction.hpp"
@@ -72,6 +74,8 @@ class NicGroup {
   bool leads() const { return options_.place == 0; }
   // Whether the group does allgathers.
   bool gathers() const { return allgather_ != nullptr; }
+  // Whether roots of broadcasts multicast their blocks.
+  bool casts() const { return broadcast_ != nullptr; }
   // This host's places in the trees.
   const std::vector<nic::Node>& trees() const { return ports_.nodes(); }
   // On a host with very many ranks, the program wakes only some of them; the others poll with short
@@ -101,14 +105,17 @@ class NicGroup {
 
   // The first operation that is not taken; if there is none, the last one. Once one has started.
   NicFlight& oldest() { return at(oldest_ < begun_ ? oldest_ : begun_ - 1); }
-  // Whether an operation was an allgather off the trees, of the last one and those that other ranks
-  // could have in flight with it.
-  bool has_gathered_lately() const;
+  // Whether one of the last operations awaits blocks, and whether one is the multicast of a root.
+  // They are the latest one, and those that other ranks could have in flight with it.
+  bool has_awaited_blocks_lately() const;
+  bool has_cast_lately() const;
 
  private:
   NicGroup(const NicGroupOptions& options, std::unique_ptr<nic::ServiceClient> client)
       : options_(options), client_(std::move(client)), delay_(options.rank) {}
   base::Status join_tree(const nic::Node& node, const nic::GroupAddresses& group);
+  plan::NicCall with_way(plan::NicCall call) const;
+  void count_casts(NicFlight& flight, bool is_casting);
 
   base::Error fail(std::uint64_t number, base::Error why);
   NicFlight& at(std::uint64_t number) { return *flights_[number % flights_.size()]; }
@@ -121,10 +128,13 @@ class NicGroup {
   nic::TreePorts ports_;
   select::SplitChoice splits_;
   std::unique_ptr<NicAllgather> allgather_;
+  std::unique_ptr<NicBroadcast> broadcast_;
   std::array<std::unique_ptr<NicFlight>, nic::kInFlightMax> flights_;
   nic_patience::RepairDelay delay_;
   // Operations that have started, and the first that is not taken.
   std::uint64_t begun_ = 0, oldest_ = 0;
+  // Multicasts of roots since the last operation to which all contribute.
+  std::uint64_t casts_in_a_row_ = 0;
   std::optional<base::Error> failure_;
   std::uint64_t failed_from_ = 0;  // the first operation that failed
 };

@@ -2,6 +2,7 @@
 // Groups in the NIC path as communicators use them: a rank and a daemon on each host. Results have
 // the bits of the host engine's on the same tree. The end of a daemon, a missing rank and ranks
 // that disagree are errors, and no rank hangs.
+#include "engine/nic/nic_blocks.hpp"
 #include "engine/nic/nic_flight.hpp"
 #include "engine/nic/nic_wait.hpp"
 
@@ -112,6 +113,24 @@ class NicGroupsOf : public nic::test::WithHosts<Count> {
   std::string folder;
   std::array<pid_t, Count> daemons = {};  // 0: none
 };
+
+// Each way has a group of its own. One multicast carries a block to all hosts.
+TEST(NicBlocks, RowsOfHosts) {
+  const std::array<unisono_nic_address, kHosts> addresses = {};
+  nic::GroupAddresses group;
+  group.id = {31, 1};
+  group.ranks = addresses;
+  group.multicast = nic::multicast_address(htonl(0xEFFF0009), 7);
+  const auto gathers = make_block_row(1, group, NicWay::singly);
+  const auto casts = make_block_row(1, group, NicWay::from_root);
+  const auto joins = make_joined_row(1, group);
+  ASSERT_TRUE(gathers.ok() && casts.ok() && joins.ok());
+  EXPECT_NE(gathers->id.communicator, casts->id.communicator);
+  EXPECT_NE(joins->id.communicator, casts->id.communicator);
+  EXPECT_EQ(casts->route[1].targets, 1);
+  EXPECT_EQ(casts->target[casts->route[1].first], UNISONO_NIC_TO_ALL);
+  EXPECT_GT(joins->gives, 0U);
+}
 
 using NicGroups = NicGroupsOf<kHosts>;
 using NicGroupsOfSixteen = NicGroupsOf<16>;
@@ -302,20 +321,32 @@ TEST_F(NicGroups, StartedOperationsEndWhileTheirRanksDoOtherWork) {
 TEST_F(NicGroups, SeveralOperationsAreInFlight) {
   constexpr std::size_t kMost = nic::kInFlightMax;
   std::array<std::atomic<std::uint64_t>, kHosts> most_in_flight = {};
+  std::array<std::atomic<int>, kHosts> casts = {};
   run([&](int rank, NicGroup& group) {
     base::Prng random(static_cast<std::uint64_t>(rank));
     struct Started {
       int number = 0;
+      int root = -1;  // of a broadcast
       NicFlight* flight = nullptr;
       std::vector<double> own, output;
     };
     std::vector<std::unique_ptr<Started>> in_flight;
-    // From one word to the longest vector, and allgathers of up to two packets.
+    // From one word to the longest vector, and allgathers of up to two packets. The roots of most
+    // broadcasts multicast their blocks.
     const auto call_of = [&](int number) {
       const auto count = static_cast<std::size_t>(1 + number * 37 % (number % 3 == 1 ? 300 : 700));
-      if (number % 3 == 1) return std::pair(allgather_of(kHosts, count * sizeof(double)), count);
       plan::NicShape shape;
-      if (number % 7 == 3) return std::pair(*plan::lower_call(shape, rank), std::size_t{0});
+      const bool only_broadcasts = number > 200;  // more in a row than go without the tree
+      if (number % 3 == 1 && !only_broadcasts) {
+        return std::pair(allgather_of(kHosts, count * sizeof(double)), count);
+      }
+      if (number % 7 == 3 && !only_broadcasts)
+        return std::pair(*plan::lower_call(shape, rank), std::size_t{0});
+      if (number % 4 == 2 || only_broadcasts) {
+        shape = {.collective = Collective::broadcast, .root = number % kHosts};
+        shape.count = static_cast<std::int64_t>(1 + count % UNISONO_NIC_WORDS_MAX);
+        return std::pair(*plan::lower_call(shape, rank), static_cast<std::size_t>(shape.count));
+      }
       shape.collective = Collective::allreduce;
       shape.type = arith::Type::float64;
       shape.count = 1;
@@ -333,6 +364,7 @@ TEST_F(NicGroups, SeveralOperationsAreInFlight) {
         if (!group.may_start(call)) break;
         auto next = std::make_unique<Started>();
         next->number = started++;
+        next->root = call.sender;
         next->own = vector_of(rank, next->number, count);
         next->output.assign(count * (call.gathers ? kHosts : 1), 42);
         const auto flight = group.start(call, next->own.data(), next->output.data());
@@ -354,12 +386,16 @@ TEST_F(NicGroups, SeveralOperationsAreInFlight) {
         std::this_thread::yield();
         continue;
       }
-      const bool gathers = one.flight->is_gathering();
+      const bool gathers = one.flight->awaits_blocks();
+      casts[static_cast<std::size_t>(rank)] += one.flight->is_casting() ? 1 : 0;
       ASSERT_TRUE(group.take(*one.flight).ok());
       std::vector<double> expected;
       for (int other = 0; other < kHosts; ++other) {
-        const auto more = vector_of(other, one.number, one.own.size());
-        if (gathers || other == 0) {
+        auto more = vector_of(other, one.number, one.own.size());
+        if (one.root == rank) std::ranges::fill(more, 42);
+        if (one.root >= 0) {
+          if (other == one.root) expected = more;
+        } else if (gathers || other == 0) {
           expected.insert(expected.end(), more.begin(), more.end());
         } else {
           for (std::size_t i = 0; i < more.size(); ++i) expected[i] += more[i];
@@ -374,6 +410,7 @@ TEST_F(NicGroups, SeveralOperationsAreInFlight) {
     }
   });
   for (const auto& most : most_in_flight) EXPECT_EQ(most, kMost);
+  for (const auto& of_rank : casts) EXPECT_GT(of_rank, 100);
 }
 
 TEST_F(NicGroups, WhatIsGivenUpTouchesNoBuffer) {

@@ -33,6 +33,8 @@ TEST(NicCall, WhatItDoes) {
   EXPECT_EQ(from->combine, static_cast<std::uint32_t>(UNISONO_NIC_OR));
   EXPECT_TRUE(from->gives && !from->takes);
   EXPECT_FALSE(lower_call(shape, 0)->gives);
+  EXPECT_EQ(from->sender, 1) << "it may multicast its block";
+  EXPECT_EQ(root->sender, -1);
 }
 
 // Short blocks of many hosts with one rank each are joined. The engine only does it.
