@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a broadcast would take whose root multicasts the block itself in the NIC path, against
-// unisono_broadcast by processes, by turns. No call does that yet. The blocks go by an allgather's
-// group. Every rank marks all blocks but the root's as arrived, so an operation is done when the
-// root's has come. A barrier on a tree follows each kCredit operations. No rank waits for it at
-// once: its end tells the roots which slots are free. To be started on every host, as
+// What a broadcast takes whose root multicasts the block itself in the NIC path, against
+// unisono_broadcast by processes, by turns. This is the trial before decision 78: the library's
+// broadcasts have other acknowledgements, and bench/nic/compare.py measures them. The blocks go by
+// an allgather's group. Every rank marks all blocks but the root's as arrived, so an operation is
+// done when the root's has come. A barrier on a tree follows each kCredit operations. No rank waits
+// for it at once: its end tells the roots which slots are free. To be started on every host, as
 // bench/nic/allgather.cpp, with UNISONO_NIC=off. Rank 0 prints microseconds and ratios:
 //
 //   in a row  calls as rank 0 sees them

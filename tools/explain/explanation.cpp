@@ -10,6 +10,7 @@
 #include "nic/service/probe.hpp"
 #include "plan/plan_cache.hpp"
 #include "select/nic/by_nic.hpp"
+#include "select/nic/pays.hpp"
 #include "select/nic/tree_choice.hpp"
 #include "transport/ip/network_settings.hpp"
 #include "transport/table.hpp"
@@ -192,10 +193,16 @@ base::Result<std::string> find_nic(const schedule::Shape& shape, select::Circums
   const std::string tree = select::nic_tree_name(place.hosts, splits, place.multicast);
   const std::size_t packets = (lowered.bytes + nic::kPacketBytes - 1) / nic::kPacketBytes;
   const std::string whole = packets > 1 ? fmt::format("in {} packets ", packets) : "";
+  const bool casts =
+      lowered.sender >= 0 &&
+      select::nic_root_multicasts(place.hosts.hosts(), place.multicast, lowered.bytes);
   return fmt::format("if the other hosts have a unisonod as this one has; {}",
-                     lowered.gathers ? describe_blocks(lowered, nic_shape, place.multicast)
-                     : splits > 0    ? "in pieces on the trees " + tree
-                                     : whole + "on the tree " + tree);
+                     casts ? "the root multicasts its block; one of many calls in a row goes on "
+                             "the tree " +
+                                 tree
+                     : lowered.gathers ? describe_blocks(lowered, nic_shape, place.multicast)
+                     : splits > 0      ? "in pieces on the trees " + tree
+                                       : whole + "on the tree " + tree);
 }
 
 }  // namespace

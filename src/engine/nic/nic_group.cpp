@@ -121,7 +121,7 @@ Status NicGroup::join(std::span<const nic::Capabilities> hosts) {
         allgather_,
         NicAllgather::join(*client_, group, {map, options_.rank, options_.place, blocks}, joins));
   }
-  const bool is_wanted = hosts.front().preferences.rooted != base::Toggle::off;
+  const bool is_wanted = hosts.front().preferences.rooted == base::Toggle::on;
   if (gathers() && options_.multicasts && is_wanted) {
     UNISONO_ASSIGN(broadcast_,
                    NicBroadcast::join(*client_, group, {map, options_.rank, options_.place}));

@@ -64,12 +64,21 @@ Status check_vector(const NicShape& shape, std::uint32_t combine) {
                              bytes_of(shape), most));
 }
 
-Status check_rooted(Collective collective, int hosts, base::Toggle wish) {
+Status check_rooted(const schedule::Shape& shape, const Circumstances& now) {
+  const Collective collective = shape.collective;
   if (collective != Collective::reduce && collective != Collective::broadcast) {
     return base::success();
   }
-  if (wish == base::Toggle::off) return refusal("UNISONO_NIC_ROOTED is off");
-  if (wish == base::Toggle::on || nic_rooted_pays(collective, hosts)) return base::success();
+  const int hosts = shape.hosts.hosts();
+  if (now.nic->rooted == base::Toggle::off) return refusal("UNISONO_NIC_ROOTED is off");
+  if (now.nic->rooted == base::Toggle::on || nic_rooted_pays(collective, hosts)) {
+    return base::success();
+  }
+  const auto bytes = static_cast<std::size_t>(shape.count * now.element_bytes);
+  if (collective == Collective::broadcast &&
+      nic_root_multicasts(hosts, now.nic_multicasts, bytes)) {
+    return refusal("it is faster there for calls in a row only (UNISONO_NIC_ROOTED=on)");
+  }
   return refusal("receivers would wait for all ranks there (UNISONO_NIC_ROOTED=on)");
 }
 
@@ -156,7 +165,7 @@ Status check_nic_call(const schedule::Shape& shape, const Circumstances& now,
   if (shape.collective != Collective::barrier && shape.count == 0) {
     return refusal("there is nothing to send");
   }
-  UNISONO_TRY(check_rooted(shape.collective, shape.hosts.hosts(), now.nic->rooted));
+  UNISONO_TRY(check_rooted(shape, now));
   if (schedule::is_reduction(shape.collective) && !(now.op && now.type)) {
     return refusal("the NIC knows no types and operators of the user's");
   }

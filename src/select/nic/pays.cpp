@@ -61,6 +61,10 @@ bool nic_rooted_pays(Collective collective, int hosts) {
   return collective == Collective::reduce && hosts > 1 + nic_fan_in(hosts);
 }
 
+bool nic_root_multicasts(int hosts, bool multicasts, std::size_t bytes) {
+  return multicasts && hosts <= UNISONO_NIC_RANKS_MAX && bytes <= nic::kPacketBytes;
+}
+
 NicBlockCosts NicBlockCosts::of(const model::Machine& machine) {
   const auto ns = [&machine](Constant constant) {
     return model::constant_of(machine, constant).ns();

@@ -17,8 +17,7 @@ namespace unisono::select {
 // floating-point numbers: sums, products, and all operators of 16-bit formats.
 bool nic_adds_floats(std::uint32_t combine);
 
-// The NIC path is faster for vectors up to so many bytes. A broadcast there is a reduction, to
-// which every host contributes; host processes need one multicast for it.
+// The NIC path is faster for vectors up to so many bytes.
 std::size_t nic_bytes_that_pay(const model::Machine& machine, schedule::Collective collective,
                                std::uint32_t combine);
 
@@ -29,10 +28,14 @@ std::size_t nic_bytes_to_gather(const model::Machine& machine, int hosts);
 // Otherwise it is faster up to so many bytes of all ranks of a host together.
 std::size_t nic_bytes_of_host(const model::Machine& machine);
 
-// Whether a rooted collective is faster there. In the NIC path all ranks wait for its end; among
-// host processes, ranks that receive nothing return at once. But programs forward data that one
-// host's processes would otherwise have to forward for others.
+// Whether a rooted collective is faster by a tree of the NIC path. There, ranks that receive
+// something wait for all others, and not so among host processes. But programs forward data that
+// one host's processes would otherwise have to forward for others.
 bool nic_rooted_pays(schedule::Collective collective, int hosts);
+
+// Whether the root of a broadcast multicasts its block itself in the NIC path. Calls in a row are
+// faster than by the multicast of its process, and single ones not always (decision 78).
+bool nic_root_multicasts(int hosts, bool multicasts, std::size_t bytes);
 
 // The costs of an allgather's blocks at a host's program, in nanoseconds; words have 8 bytes.
 struct NicBlockCosts {

@@ -93,6 +93,7 @@ class NicGroupsOf : public nic::test::WithHosts<Count> {
       options.id = {31, 1};
       options.key = {5, 7};
       options.multicast = htonl(0xEFFF0009);
+      options.preferences.rooted = base::Toggle::on;  // roots multicast broadcasts
       options.rank = rank;
       options.ranks = Count;
       auto group = NicGroup::open(options);

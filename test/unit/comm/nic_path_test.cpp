@@ -57,6 +57,14 @@ TEST(NicProgress, CallsDiffer) {
   EXPECT_FALSE(calls_differ(kOwn, gone)) << "it is lost, and has not called something else";
 }
 
+// A rank that is ahead compares the other's calls with its own former ones.
+TEST(NicProgress, CallsBehind) {
+  EXPECT_EQ(calls_behind(11, with(11, 4)), 0U);
+  EXPECT_EQ(calls_behind(11, with(8, 4)), 3U);
+  EXPECT_EQ(calls_behind((1 << 18) + 1, with((1 << 18) - 1, 4)), 2U);
+  EXPECT_GT(calls_behind(11, with(12, 4)), 1U << 18) << "it is ahead";
+}
+
 TEST(NicProgress, NumbersWrap) {
   NicProgress last = kOwn;
   last.calls = (1 << 18) - 1;
@@ -138,7 +146,8 @@ plan::Call call_of(Collective collective, arith::Type type, std::int64_t count) 
 std::string refusal(const plan::Call& call, select::Origin origin = select::Origin::rule,
                     const std::vector<int>& hosts = {0, 1, 2},
                     const nic::Preferences& preferences = {},
-                    base::Reproducible reproducible = base::Reproducible::no) {
+                    base::Reproducible reproducible = base::Reproducible::no,
+                    bool multicasts = false) {
   select::Choice choice;
   choice.algorithm = algorithm::find(Collective::allreduce, "ring");
   choice.origin = origin;
@@ -147,6 +156,7 @@ std::string refusal(const plan::Call& call, select::Origin origin = select::Orig
   context.hosts = topology::HostMap::of_labels(hosts);
   context.nic = preferences;
   context.reproducible = reproducible;
+  context.nic_multicasts = multicasts;
   const auto checked = select::check_nic_call(plan::shape_of(call, context),
                                               plan::circumstances_of(call, context), choice);
   return checked.ok() ? "" : checked.error().message;
@@ -200,6 +210,19 @@ TEST(NicCallOf, BroadcastsOfAnyTypeIfAskedFor) {
   EXPECT_EQ(asked(call), "");
   ++call.count;
   EXPECT_NE(asked(call), "");
+}
+
+TEST(NicCallOf, BroadcastsWhoseRootMulticastsIfAskedFor) {
+  const auto on = [](std::int64_t bytes, bool multicasts, base::Toggle wish) {
+    return refusal(call_of(Collective::broadcast, arith::Type::byte, bytes), select::Origin::rule,
+                   {0, 1, 2, 3}, {.rooted = wish}, base::Reproducible::no, multicasts);
+  };
+  EXPECT_EQ(on(1400, true, base::Toggle::on), "");
+  EXPECT_NE(on(1401, true, base::Toggle::on), "");
+  EXPECT_NE(on(8, true, base::Toggle::automatic), on(8, false, base::Toggle::automatic))
+      << "by a tree all wait for all";
+  EXPECT_NE(on(8, true, base::Toggle::automatic), "");
+  EXPECT_NE(on(8, true, base::Toggle::off), "");
 }
 
 TEST(NicCallOf, WhatHasARootWhereHostsWouldPassItOn) {
