@@ -81,9 +81,22 @@ void Group::begin(const char* name, const Limit& limit) {
   ++calls_;
 }
 
-void Group::refuse(const char* name, const char* why) {
+void Group::note_refusal() {
   has_refused_ = is_whole_ && !has_failed_;
   if (has_refused_) unisono_publish(comm_, refused(calls_));
+}
+
+// A group that has failed returns the code of its first error.
+void Group::raise_if_refused(const char* name, int code) {
+  const bool is_type = code == UNISONO_ERROR_TYPE;
+  if (has_failed_ || is_aborted_ || (!is_type && code != UNISONO_ERROR_ARGUMENT)) return;
+  const BadArgument why(last_error(), is_type ? BadArgument::Kind::type : BadArgument::Kind::value);
+  note_refusal();
+  why.raise(name);
+}
+
+void Group::refuse(const char* name, const char* why) {
+  note_refusal();
   unisono_refuse(comm_, (std::string(name) + ": " + why).c_str());
 }
 

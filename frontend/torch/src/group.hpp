@@ -56,8 +56,9 @@ class Group {
     own_process_.require(name);
     const std::lock_guard lock(mutex_);
     begin(name, limit);
+    int code = UNISONO_OK;
     try {
-      const int code = call(comm_);
+      code = call(comm_);
       if (code == UNISONO_OK) [[likely]]
         return note_success();
     } catch (const BadArgument& why) {
@@ -67,6 +68,7 @@ class Group {
       refuse(name, error.what());
       throw;
     }
+    raise_if_refused(name, code);
     raise(name, limit.timeout);
   }
   // Memory that the other ranks of this host can read, for unisono_memory_free; null: none is to be
@@ -92,6 +94,9 @@ class Group {
   void begin(const char* name, const Limit& limit);
   void require_open(const char* name) const;
   void refuse(const char* name, const char* why);
+  void note_refusal();
+  // The library has refused this call for its arguments, and has told the other ranks.
+  void raise_if_refused(const char* name, int code);
   bool have_all_refused(const char* name);
   void recover(const char* name);
   void note_success();

@@ -21,6 +21,7 @@ WRONG = {
     "multiple": (lambda: dist.all_to_all_single(torch.ones(3), torch.ones(3)), ValueError,
                  "no multiple"),
     "shared elements": (lambda: dist.all_reduce(torch.ones(1).expand(4)), ValueError, "clone"),
+    "root": (lambda: dist.broadcast(torch.ones(4), 7), ValueError, "root"),
     "device": (lambda: back_end().allreduce([torch.ones(4, device="meta")],
                                             dist.AllreduceOptions()).wait(), ValueError,
                "host memory"),
