@@ -87,12 +87,12 @@ void free_tag(Persistent& persistent) {
   known.free_tags.push_back(persistent.tag);
 }
 
+// By Unisono: the host's ranks may poll for each other without giving up their cores.
 int allgather(const void* input, void* output, std::size_t bytes, void* user) {
-  const Host& mpi = host();
-  const Handle byte = mpi.constants.byte;
-  const int count = static_cast<int>(bytes);
-  const Handle comm = static_cast<Communicator*>(user)->handle;
-  return mpi.Allgather(input, count, byte, output, count, byte, comm);
+  auto& programs = *static_cast<Communicator*>(user);
+  const PendingCalls::Turn turn(programs.pending);
+  return library().allgather(input, output, static_cast<std::int64_t>(bytes), UNISONO_BYTE,
+                             programs.unisono.get());
 }
 
 void send_to_carrier(const Persistent& persistent) {
