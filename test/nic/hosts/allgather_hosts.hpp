@@ -9,6 +9,7 @@
 #include <atomic>
 #include <barrier>
 #include <cstring>
+#include <functional>
 #include <thread>
 
 #include "algorithm/algorithm.hpp"
@@ -103,15 +104,13 @@ inline std::vector<Bytes> host_results(const Allgather& job) {
 // Sixteen hosts whose programs may lose packets; jobs take the first of them.
 class AllgatherHosts : public LossyHostsOf<kMostHosts> {
  protected:
-  // All ranks run the job and compare their results. Returns the counters.
-  Counters run(const Allgather& job) {
-    SCOPED_TRACE(std::string(job.algorithm) + ", " + std::to_string(job.ranks) + " ranks, " +
-                 std::to_string(job.bytes) + " bytes");
-    const std::vector<Bytes> expected = host_results(job);
+  using Rank = std::function<void(int rank, AllgatherPort& port, std::barrier<>& together)>;
+
+  // All ranks run the body, each with a port of the job's group. Returns the counters.
+  Counters with_ports(const Allgather& job, const Rank& body) {
     const Counters before = counts(job.ranks);
     std::barrier<> together(job.ranks);
     std::atomic<bool> failed = false;
-    std::atomic<int> waiting = 0;
     ++communicator;
     hosts->run([&](int rank) {
       if (rank >= job.ranks) return;
@@ -121,7 +120,12 @@ class AllgatherHosts : public LossyHostsOf<kMostHosts> {
         failed = true;
       }
       together.arrive_and_wait();  // no rank sends to a host that does not listen yet
-      if (!failed) operate(job, rank, *index, expected, waiting);
+      if (!failed) {
+        const auto port =
+            AllgatherPort::open(device_of(rank).row(*index), device_of(rank).memory(*index));
+        EXPECT_TRUE(port.ok());
+        if (port.ok()) body(rank, **port, together);
+      }
       together.arrive_and_wait();
       if (index.ok()) {
         EXPECT_TRUE(device_of(rank).remove_group(*index).ok());
@@ -134,6 +138,18 @@ class AllgatherHosts : public LossyHostsOf<kMostHosts> {
                                UNISONO_NIC_BAD_SENDER, UNISONO_NIC_NO_ROOM}) {
       EXPECT_EQ(counted[counter], 0U) << counter_name(counter);
     }
+    return counted;
+  }
+
+  // All ranks run the job and compare their results. Returns the counters.
+  Counters run(const Allgather& job) {
+    SCOPED_TRACE(std::string(job.algorithm) + ", " + std::to_string(job.ranks) + " ranks, " +
+                 std::to_string(job.bytes) + " bytes");
+    const std::vector<Bytes> expected = host_results(job);
+    std::atomic<int> waiting = 0;
+    const Counters counted = with_ports(job, [&](int rank, AllgatherPort& port, std::barrier<>&) {
+      operate(job, rank, port, expected, waiting);
+    });
     const auto pieces = pieces_of(job, row_of(job, 0));
     const auto others = static_cast<std::uint64_t>(job.ranks - 1);
     EXPECT_EQ(counted[UNISONO_NIC_BLOCK_TAKEN],
@@ -196,12 +212,9 @@ class AllgatherHosts : public LossyHostsOf<kMostHosts> {
     return *make_row(all[static_cast<std::size_t>(rank)], group);
   }
 
-  static void operate(const Allgather& job, int rank, std::uint32_t index,
+  static void operate(const Allgather& job, int rank, AllgatherPort& port,
                       const std::vector<Bytes>& expected, std::atomic<int>& waiting) {
-    const auto port =
-        AllgatherPort::open(device_of(rank).row(index), device_of(rank).memory(index));
-    ASSERT_TRUE(port.ok()) << port.error().message;
-    AllgatherSegments segments(**port);
+    AllgatherSegments segments(port);
     base::Prng random(static_cast<std::uint64_t>(rank) + 1);
     // Where blocks are joined, the set of blocks that can arrive depends on the late rank.
     const std::uint64_t late_bit = std::uint64_t{1} << std::max(job.late, 0);
@@ -226,7 +239,7 @@ class AllgatherHosts : public LossyHostsOf<kMostHosts> {
         }
         if (job.loss > 0) {
           const auto delay_ns = static_cast<std::int64_t>(patience_ns * (0.5 + random.unit()));
-          const auto asked = (*port)->repair(base::now_ns(), delay_ns);
+          const auto asked = port.repair(base::now_ns(), delay_ns);
           ASSERT_TRUE(asked.ok()) << asked.error().message;
           if (*asked > 0) patience_ns = std::min(patience_ns * 2, 8.0 * base::kMillisecond);
         }

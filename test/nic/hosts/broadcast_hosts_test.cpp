@@ -2,7 +2,6 @@
 // Broadcasts end to end whose roots multicast their blocks, by the ports of allgathers, with and
 // without losses. Every rank is the root in turn. The test's barrier takes the place of the
 // operations that acknowledge blocks.
-#include <functional>
 #include <utility>
 
 #include "harness/scale.hpp"
@@ -15,43 +14,6 @@ class NicBroadcasts : public AllgatherHosts {
  protected:
   static constexpr std::uint32_t kDepth = 8;
   static constexpr std::uint32_t kMark = 0x17'00;
-
-  using Rank = std::function<void(int rank, AllgatherPort& port, std::barrier<>& together)>;
-
-  // All ranks run the body, each with a port. Returns the counters.
-  Counters with_ports(const Allgather& job, const Rank& body) {
-    const Counters before = counts(job.ranks);
-    std::barrier<> together(job.ranks);
-    std::atomic<bool> failed = false;
-    ++communicator;
-    hosts->run([&](int rank) {
-      if (rank >= job.ranks) return;
-      const auto index = device_of(rank).add_group(row_of(job, rank));
-      if (!index.ok()) {
-        ADD_FAILURE() << index.error().message;
-        failed = true;
-      }
-      together.arrive_and_wait();  // no rank sends to a host that does not listen yet
-      if (!failed) {
-        const auto port =
-            AllgatherPort::open(device_of(rank).row(*index), device_of(rank).memory(*index));
-        EXPECT_TRUE(port.ok());
-        if (port.ok()) body(rank, **port, together);
-      }
-      together.arrive_and_wait();
-      if (index.ok()) {
-        EXPECT_TRUE(device_of(rank).remove_group(*index).ok());
-      }
-    });
-    Counters counted = counts(job.ranks);
-    for (std::size_t i = 0; i < counted.size(); ++i) counted[i] -= before[i];
-    forget_late_packets(counted);
-    for (const auto counter : {UNISONO_NIC_SHORT, UNISONO_NIC_NO_GROUP, UNISONO_NIC_BAD_TAG,
-                               UNISONO_NIC_BAD_SENDER, UNISONO_NIC_NO_ROOM}) {
-      EXPECT_EQ(counted[counter], 0U) << counter_name(counter);
-    }
-    return counted;
-  }
 
   static void start(AllgatherPort& port, int root, const Bytes& block) {
     ASSERT_TRUE(port.expect_only(root, kMark));
