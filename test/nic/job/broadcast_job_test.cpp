@@ -141,6 +141,27 @@ TEST_F(NicBroadcastJob, ALateRankGetsTheBlockOfARootThatLeaves) {
   expect_all_clean(processes);
 }
 
+// The others never make its call, and do not end the communicator.
+TEST_F(NicBroadcastJob, ADeadlineHoldsAtTheEndOfARoot) {
+  environment_.emplace_back("UNISONO_TIMEOUT", "2s");
+  start_daemons();
+  auto processes = start_job([](const NicRank& self) {
+    unisono_comm_t other = nullptr;
+    ASSERT_TRUE(succeeded(unisono_comm_dup(self.world, &other)));
+    if (self.rank == 0) {
+      ASSERT_NO_FATAL_FAILURE(check_broadcast({self.rank, self.ranks, other, self.line}, 0, 0, 8));
+    } else {
+      self.line.hear();
+    }
+    ASSERT_TRUE(succeeded(unisono_comm_free(other)));
+    if (self.rank == 0) self.line.say("returned");
+    leave(self);
+  });
+  hear(processes, {0}, "returned");
+  tell(processes, {1, 2, 3});
+  expect_all_clean(processes);
+}
+
 // Operations of all kinds in one order, also split-phase and persistent, on ranks that are late in
 // turns.
 void mix_calls(const NicRank& self) {
