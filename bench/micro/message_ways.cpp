@@ -33,8 +33,9 @@
 namespace {
 
 constexpr std::size_t kMostBytes = std::size_t{4} << 20;
-constexpr std::array kSizes = {kMostBytes >> 6, kMostBytes >> 4, kMostBytes >> 2, kMostBytes};
-constexpr int kMessages = 20;  // of each way in a row
+constexpr std::array kSizes = {kMostBytes >> 8, kMostBytes >> 6, kMostBytes >> 5,
+                               kMostBytes >> 4, kMostBytes >> 2, kMostBytes};
+constexpr int kMessages = 100;  // of each way in a row: pieces are used again several times
 constexpr std::uint64_t kMostPieces = 32;
 
 // copy: through pieces of shared memory, by memcpy on both sides. stream: the same, but the sender
@@ -50,6 +51,7 @@ constexpr std::array kWays = {
     Way{"copy, 8 x 32K", Means::copy, 32 << 10, 8},
     Way{"copy, 32 x 32K", Means::copy, 32 << 10, 32},
     Way{"copy, 8 x 128K", Means::copy, 128 << 10, 8},
+    Way{"copy, 16 x 128K", Means::copy, 128 << 10, 16},
     Way{"copy, 32 x 128K", Means::copy, 128 << 10, 32},
     Way{"stream, 8 x 32K", Means::stream, 32 << 10, 8},
     Way{"stream, 8 x 128K", Means::stream, 128 << 10, 8},

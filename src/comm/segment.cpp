@@ -38,7 +38,11 @@ constexpr std::int64_t kSmallBuffer = 8 * 1024;
 // Messages of some packets. Between hosts a rank informs the others once in half of the slot
 // indexes how far it is. With few of them, that takes longer than such a message, and its sender
 // waits.
+//
+// On one host, two ranks have them too. Their data goes a longer round in them than in buffers for
+// long messages (plan::Rotation). With more ranks those are enough.
 constexpr std::int64_t kMiddleBuffer = 64 * 1024;
+constexpr int kMostWithMiddle = 2;
 constexpr std::int64_t kLeastMiddleBuffer = 16 * 1024;
 constexpr std::int64_t kBulkBuffer = 128 * 1024;
 // A stream carries a long message faster than several parts that wait for each other.
@@ -159,11 +163,17 @@ plan::ReceiveGeometry plan_small(int ranks, std::int64_t lines, std::int64_t sha
 }
 
 // None if they would be too few or too short to be worth it.
-plan::ReceiveGeometry plan_middle(int ranks, std::int64_t lines, std::int64_t share) {
+plan::ReceiveGeometry plan_middle(int ranks, Links links, std::int64_t lines, std::int64_t share) {
   plan::ReceiveGeometry g{.ranks = ranks,
                           .slot_indexes = kMiddleSlotIndexes,
                           .lines = lines,
                           .data_bytes = kMiddleBuffer};
+  if (links == Links::none) {
+    g.slot_indexes = kFewMiddleSlotIndexes;
+    g.lines += kPieceLines;
+    g.data_bytes = kBulkBuffer;
+    if (ranks > kMostWithMiddle) g.lines = 0;
+  }
   while (g.total_bytes() > share) {
     if (g.slot_indexes > kFewMiddleSlotIndexes) {
       g.slot_indexes /= 2;
@@ -250,9 +260,7 @@ SegmentLayout plan_segment(int ranks, const base::Settings& settings, Links link
   g.receive_buffers[SizeClass::small] = plan_small(ranks, lines, share, settings);
   // The middle class gets what small messages leave.
   const std::int64_t small = g.receive_buffers[SizeClass::small].total_bytes();
-  g.receive_buffers[SizeClass::middle] = links == Links::none
-                                             ? plan::ReceiveGeometry{.ranks = ranks, .lines = 0}
-                                             : plan_middle(ranks, lines, share - small);
+  g.receive_buffers[SizeClass::middle] = plan_middle(ranks, links, lines, share - small);
   const std::int64_t left = whole - small - g.receive_buffers[SizeClass::middle].total_bytes();
   const std::int64_t most = links == Links::none ? share : left;
   const auto long_streams = g.streams ? plan_long_streams(ranks, lines, most, spread)

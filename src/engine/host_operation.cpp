@@ -77,9 +77,9 @@ std::int64_t steps_done(const Program& program, const Position& at) {
 // The frame in which any rank executes a published program.
 Frame shared_frame(const Frame& own, const Program& program) {
   Frame frame = own;
-  std::byte* receive_buffers = own.bases[static_cast<int>(Space::receive_buffers)];
-  frame.bases[static_cast<int>(Space::input)] = receive_buffers + program.staged_input;
-  frame.bases[static_cast<int>(Space::output)] = receive_buffers + program.staged_output;
+  std::byte* data = own.bases[static_cast<int>(Space::data)];
+  frame.bases[static_cast<int>(Space::input)] = data + program.staged_input;
+  frame.bases[static_cast<int>(Space::output)] = data + program.staged_output;
   return frame;
 }
 
@@ -268,7 +268,7 @@ void HostOperation::publish() {
 
 void HostOperation::stage_input() {
   const Program& own = program();
-  std::byte* staged = frame_.bases[static_cast<int>(Space::receive_buffers)] + own.staged_input;
+  std::byte* staged = frame_.bases[static_cast<int>(Space::data)] + own.staged_input;
   for (const Program::Piece& piece : own.input_pieces) {
     std::memcpy(staged + piece.staged, input_ + piece.place, static_cast<std::size_t>(piece.bytes));
   }
@@ -351,8 +351,7 @@ std::int64_t HostOperation::run_claimed(const Machine& machine, int rank, Outcom
 
 void HostOperation::deliver() {
   const Program& own = program();
-  const std::byte* staged =
-      frame_.bases[static_cast<int>(Space::receive_buffers)] + own.staged_output;
+  const std::byte* staged = frame_.bases[static_cast<int>(Space::data)] + own.staged_output;
   for (const Program::Piece& piece : own.output_pieces) {
     std::memcpy(output_ + piece.place, staged + piece.staged,
                 static_cast<std::size_t>(piece.bytes));

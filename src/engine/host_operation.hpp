@@ -181,22 +181,24 @@ void tell_progress(const Machine& machine, SizeQueue& size_queue,
   }
   const plan::Program& own = program();
   std::byte* receive_buffers = size_queue_->buffers_of(sequence_);
+  std::byte* data = receive_buffers + plan_->rotation.offset(sequence_);
   frame_.bases[static_cast<int>(plan::Space::input)] = input_;
   frame_.bases[static_cast<int>(plan::Space::output)] =
-      own.stages_output ? receive_buffers + own.staged_output : output_;
+      own.stages_output ? data + own.staged_output : output_;
   frame_.bases[static_cast<int>(plan::Space::receive_buffers)] = receive_buffers;
+  frame_.bases[static_cast<int>(plan::Space::data)] = data;
   frame_.next_buffers = size_queue_->buffers_of(sequence_ + 1) - receive_buffers;
   frame_.later_buffers = size_queue_->runs_ahead(plan_->ahead)
                              ? size_queue_->later_buffers_of(sequence_) - receive_buffers
                              : 0;
   frame_.tag = make_tag(sequence_, history_);
+  frame_.long_round = plan_->rotation.is_long;
   frame_.kernel = plan_->kernel;
   frame_.kernel_context = &plan_->user;
   frame_.sum = plan_->sum;
   moved_ = false;
   if (begun != nullptr) {
-    if (begun->staged)
-      frame_.bases[static_cast<int>(plan::Space::input)] = receive_buffers + own.staged_input;
+    if (begun->staged) frame_.bases[static_cast<int>(plan::Space::input)] = data + own.staged_input;
   } else if (own.gathers_input) [[unlikely]] {
     stage_input();
   }

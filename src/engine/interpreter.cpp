@@ -96,7 +96,8 @@ inline void put_bytes(const Program& program, const Step& step, const Frame& fra
                                .place = place,
                                .bytes = static_cast<std::size_t>(bytes),
                                .flag = flag,
-                               .flag_value = frame.tag};
+                               .flag_value = frame.tag,
+                               .long_round = frame.long_round};
   if (step.to_all) [[unlikely]] {
     machine.router.put_to_all(message);
   } else {

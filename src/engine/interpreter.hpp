@@ -48,6 +48,7 @@ struct Frame {
   // Bytes from this operation's receive buffers to those of the next one, and of a later one; 0:
   // this rank does not run ahead.
   std::int64_t next_buffers = 0, later_buffers = 0;
+  bool long_round = false;  // Rotation::is_long
   arith::Kernel kernel = nullptr;
   const void* kernel_context = nullptr;
   arith::SumKernel sum = nullptr;  // of sum steps; null: the kernel combines them one by one

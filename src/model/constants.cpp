@@ -41,6 +41,8 @@ constexpr std::array<ConstantRow, kConstantCount> kRows = {{
     {Constant::exchange_from, "exchange_from", Quantity::bytes, "from here on two ranks that know both lengths of an alltoallv exchange faster by an allgatherv"},
     {Constant::referred_from, "referred_from", Quantity::bytes, "from here on a message of a reduction in memory that all ranks share is read where it is"},
     {Constant::referred_in_place_from, "referred_in_place_from", Quantity::bytes, "the same where input and output are one buffer"},
+    {Constant::moved_from, "moved_from", Quantity::bytes, "from here on the data of successive calls of two ranks of a host moves on through longer receive buffers"},
+    {Constant::data_round, "data_round", Quantity::bytes, "the data that a rank of a host receives goes round so many bytes; more than the inner caches of its core"},
     {Constant::rank_spin, "rank_spin", Quantity::time, "a waiting rank that has a core of its own spins for so long before it yields"},
     {Constant::rank_turn, "rank_turn", Quantity::time, "a turn of a waiting rank, which looks and yields, where ranks share cores"},
     {Constant::background_spin, "background_spin", Quantity::time, "a thread that only communicates spins for so long before it sleeps, where ranks have a core each"},

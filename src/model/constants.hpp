@@ -44,6 +44,8 @@ enum class Constant : std::uint8_t {
   exchange_from,
   referred_from,
   referred_in_place_from,
+  moved_from,
+  data_round,
   rank_spin,
   rank_turn,
   background_spin,
@@ -60,7 +62,7 @@ enum class Constant : std::uint8_t {
   nic_back_off,
   nic_back_off_most,
 };
-inline constexpr int kConstantCount = 48;
+inline constexpr int kConstantCount = 50;
 
 enum class Quantity : std::uint8_t { bytes, ranks, time, time_per_byte };
 

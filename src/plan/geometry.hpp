@@ -24,7 +24,8 @@ inline constexpr std::int64_t odd_lines(std::int64_t bytes) {
   return ((bytes + kLineBytes - 1) / kLineBytes | 1) * kLineBytes;
 }
 
-// The size classes of a communicator's receive buffers. `middle`: where it has several hosts.
+// The size classes of a communicator's receive buffers. `middle`: where it has several hosts, or
+// two ranks.
 enum class SizeClass : std::uint8_t { small, middle, bulk };
 inline constexpr std::array kSizeClasses = {SizeClass::small, SizeClass::middle, SizeClass::bulk};
 

@@ -67,6 +67,10 @@ class ProgramMaker {
   base::Status make() {
     plan_.engine = choice_.engine;
     UNISONO_TRY(call_.local_counts ? make_local() : make_global());
+    if (moves_on()) {
+      plan_.rotation = rotate(context_.receive_buffers[plan_.size], plan_.receive_buffer_bytes,
+                              limit(model::Constant::data_round));
+    }
     const std::shared_ptr<Plan::Part[]> parts = std::make_shared<Plan::Part[]>(parts_.size());
     std::ranges::move(parts_, parts.get());
     plan_.parts = parts;
@@ -135,6 +139,14 @@ class ProgramMaker {
                              name(), violations.front().message)};
   }
 
+  // Whether the data of successive operations lies in different places. Between hosts, buffers are
+  // real memory as far as a call uses them only. Pulled data passes a part that is to stay in a
+  // core's cache. Ranks with local counts share the whole data area.
+  bool moves_on() const {
+    return plan_.size != SizeClass::small && !context_.hosts.given() && !call_.local_counts &&
+           !plan_.single_copy;
+  }
+
   // For calls with counts that all ranks know.
   base::Status make_global() {
     longest_ = longest_vector(shape_);
@@ -152,13 +164,18 @@ class ProgramMaker {
     const ReceiveGeometry& geometry = context_.receive_buffers[size];
     if (!geometry.given() || longest_ * call_.element_bytes > geometry.receive_buffer_bytes())
       return false;
+    // Small buffers have no room for a long round.
+    if (size == SizeClass::small && !context_.hosts.given() &&
+        context_.receive_buffers[SizeClass::middle].given() &&
+        longest_ * call_.element_bytes >= limit(model::Constant::moved_from))
+      return false;
     plan_.size = size;
     if (laid_out_ == nullptr) {
       UNISONO_ASSIGN(laid_out_, lay_out(shape_, options(geometry, shape_)));
     }
     if (!laid_out_->layout.need().fits(geometry)) return false;
     laid_out_->layout.place_in(geometry);
-    return bind_whole(*laid_out_);
+    return bind_whole(*laid_out_, with_references(laid_out_->options));
   }
 
   // The whole vector in one part, if every long message can be pulled.
@@ -173,7 +190,7 @@ class ProgramMaker {
         1, std::min(longest_ * call_.element_bytes, limit(model::Constant::pulled_from)));
     UNISONO_ASSIGN(const auto laid_out, lay_out(shape_, how));
     if (!laid_out->layout.need().fits(how.geometry)) return false;
-    UNISONO_TRY(bind_whole(*laid_out));
+    UNISONO_TRY(bind_whole(*laid_out, laid_out->options));
     plan_.engine = select::EngineKind::inline_;
     plan_.size = SizeClass::bulk;
     plan_.single_copy = true;
@@ -186,9 +203,9 @@ class ProgramMaker {
   }
 
   // Without segments. Errors: those of a proof.
-  Result<bool> bind_whole(const LaidOut& laid_out) {
+  Result<bool> bind_whole(const LaidOut& laid_out, const BindOptions& how) {
     use_receive_buffers(laid_out.layout.need());
-    UNISONO_ASSIGN(auto programs, bind(laid_out, laid_out.options));
+    UNISONO_ASSIGN(auto programs, bind(laid_out, how));
     parts_.push_back({1, std::move(programs)});
     return true;
   }
@@ -226,17 +243,17 @@ class ProgramMaker {
       need = laid_out->layout.need();
       if (!fits_bulk(need)) return need;
       use_receive_buffers(need);
-      UNISONO_ASSIGN(auto programs, bind(*laid_out, bulk_options(part)));
+      UNISONO_ASSIGN(auto programs, bind(*laid_out, with_references(options(bulk(), part))));
       parts_.push_back({n + 1, std::move(programs)});
       last_part_ = part;
     }
     return need;
   }
 
-  BindOptions bulk_options(const Shape& part) const {
-    BindOptions how = options(bulk(), part);
+  // Short messages are copied faster.
+  BindOptions with_references(BindOptions how) const {
     const bool refers = context_.refer && !how.helping && !how.hosts.given() &&
-                        schedule::is_reduction(part.collective);
+                        plan_.size != SizeClass::small && schedule::is_reduction(shape_.collective);
     how.refer_from = refers ? limit(model::Constant::referred_from) : 0;
     how.refer_in_place_from = limit(model::Constant::referred_in_place_from);
     return how;

@@ -21,6 +21,22 @@
 
 namespace unisono::plan {
 
+// An operation's place in the data areas of its slot index. It moves on each time that all slot
+// indexes were used. A store waits for a core that has the line in its inner caches. That is mostly
+// the one that has read there. After a long round it no longer has it (docs/decisions/0081).
+struct Rotation {
+  int slot_indexes_log2 = 0;
+  std::uint64_t mask = 0;  // the number of places, a power of two, - 1
+  std::int64_t bytes = 0;  // from one to the next
+  bool is_long = false;  // a round is, so that inner caches no longer hold it when it begins again
+
+  std::int64_t offset(std::uint64_t sequence) const {
+    return static_cast<std::int64_t>(sequence >> slot_indexes_log2 & mask) * bytes;
+  }
+};
+// With data of `bytes` each. One rank's data goes round at most `round` bytes.
+Rotation rotate(const ReceiveGeometry& geometry, std::int64_t bytes, std::int64_t round);
+
 struct Plan : std::enable_shared_from_this<Plan> {
   std::int32_t collective = 0;  // the caller's number, for records
   std::int32_t type = 0, op = -1, root = 0;
@@ -31,6 +47,7 @@ struct Plan : std::enable_shared_from_this<Plan> {
   // So much it uses of each of these, lines apart; and of those on other hosts that hold multicasts
   // (-1: none do).
   std::int64_t receive_buffer_bytes = 0, multicast_bytes = -1;
+  Rotation rotation;         // of its data in these buffers
   bool single_copy = false;  // long messages are read from their sender's memory
 
   // The vector goes in `segments` segments, each `input_stride`/`output_stride` bytes after the one

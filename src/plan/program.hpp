@@ -34,10 +34,12 @@ enum class StepKind : std::uint8_t {
   await_release
 };
 
-// The receive buffers of all ranks for a slot index are one space, with slots, scratch and the data
-// for helpers. Staging is job memory of one operation (Program::staging_bytes).
-enum class Space : std::uint8_t { input, output, receive_buffers, staging };
-inline constexpr int kSpaceCount = 4;
+// The receive buffers of all ranks for a slot index are one space, with the lines of slots. Their
+// data areas are another, because an operation's data may lie further on (Plan::rotation). They
+// have longer payloads, scratch and the data for helpers. Staging is job memory of one operation
+// (Program::staging_bytes).
+enum class Space : std::uint8_t { input, output, receive_buffers, data, staging };
+inline constexpr int kSpaceCount = 5;
 
 struct Place {
   constexpr Place() = default;
@@ -133,7 +135,7 @@ struct Program {
   bool stages_input = false;
   bool stages_output = false;
   bool gathers_input = false;     // it lies in pieces, so it is staged from the start
-  std::int64_t staged_input = 0;  // in Space::receive_buffers
+  std::int64_t staged_input = 0;  // in Space::data
   std::int64_t staged_output = 0;
   std::vector<Piece> input_pieces, output_pieces;
   // Ranks with steps that others may do, to which this program sends.

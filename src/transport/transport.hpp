@@ -48,6 +48,7 @@ struct Put {
   std::uint64_t* flag = nullptr;
   std::uint64_t flag_value = 0;
   bool forward = false;
+  bool long_round = false;  // what went there before has left the inner caches (plan::Rotation)
 };
 
 // The last step of a put.
@@ -77,8 +78,8 @@ inline void copy_bytes(std::byte* target, const std::byte* source, std::size_t b
 
 // A put into memory that this process can address.
 inline void store(const Put& message) {
-  if (message.bytes >= kLongStoreBytes && message.place != message.source) [[unlikely]] {
-    store_long(message.target, message.place, message.source, message.bytes);
+  if (message.bytes >= kPacedBytes && message.place != message.source) [[unlikely]] {
+    store_paced({message.target, message.long_round}, message.place, message.source, message.bytes);
   } else {
     copy_bytes(message.place, message.source, message.bytes);
   }

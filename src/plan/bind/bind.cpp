@@ -20,6 +20,12 @@ using schedule::Range;
 using schedule::Schedule;
 
 // Writes one rank's program.
+// A message from that byte on.
+Place payload_of(const MessagePlace& message, std::int64_t from = 0) {
+  const bool is_in_line = message.payload + kLinePayload == message.flag;
+  return {is_in_line ? Space::receive_buffers : Space::data, message.payload + from};
+}
+
 class Binder {
  public:
   Binder(std::span<const Schedule> set, int rank, bool is_own, const BindOptions& options,
@@ -189,7 +195,7 @@ class Binder {
   // Other hosts get one piece. Data in several pieces, or read on this host too, is sent from the
   // outbox.
   void bind_to_all(const Range& source, const MessagePlace& place, const Step& local) {
-    const Place outbox = {Space::receive_buffers, place.payload};
+    const Place outbox = payload_of(place);
     const bool is_read_here = local.woken_count > 0;
     const bool in_pieces = source.count > 0 && piece_length(source, 0) < source.count;
     if (is_read_here || in_pieces) {
@@ -197,7 +203,7 @@ class Binder {
         const std::int64_t piece = piece_length(source, done);
         Step copy;
         copy.kind = is_referred(source) ? StepKind::copy_referred : StepKind::copy;
-        copy.target = {Space::receive_buffers, place.payload + done * options_.element_bytes};
+        copy.target = payload_of(place, done * options_.element_bytes);
         copy.left = locate(source, done);
         copy.count = piece;
         copy.bytes = piece * options_.element_bytes;
@@ -229,7 +235,7 @@ class Binder {
   void bind_message(const Range& source, const MessagePlace& place, Step step, bool advertised) {
     if (advertised) {
       step.kind = StepKind::advertise;
-      step.target = {Space::receive_buffers, place.payload};
+      step.target = payload_of(place);
       step.left = locate(source, 0);
       step.flag = place.flag;
       program_.steps.push_back(step);
@@ -240,8 +246,8 @@ class Binder {
     do {
       const std::int64_t piece = piece_length(source, done);
       step = last;
-      step.target = {Space::receive_buffers, place.payload + done * options_.element_bytes};
-      step.left = piece == 0 ? Place{Space::receive_buffers, place.payload} : locate(source, done);
+      step.target = payload_of(place, done * options_.element_bytes);
+      step.left = piece == 0 ? payload_of(place) : locate(source, done);
       step.bytes = piece * options_.element_bytes;
       if (is_referred(source)) step.kind = StepKind::put_or_refer;
       done += piece;
@@ -325,13 +331,13 @@ class Binder {
     step.kind = StepKind::pull;
     step.peer = schedule_.slots[static_cast<std::size_t>(range.slot)].source;
     step.target = target;
-    step.left = {Space::receive_buffers, layout_.slot(rank_, range.slot).payload};
+    step.left = payload_of(layout_.slot(rank_, range.slot));
     step.count = (range.offset + done) * options_.element_bytes;
     step.bytes = piece * options_.element_bytes;
     program_.steps.push_back(step);
   }
   Place bind_bounce(const Range& range, std::int64_t done, std::int64_t piece, int number) {
-    const Place bounce = {Space::receive_buffers, layout_.bounce(rank_, number)};
+    const Place bounce = {Space::data, layout_.bounce(rank_, number)};
     bind_pull(range, done, piece, bounce);
     return bounce;
   }
@@ -450,10 +456,10 @@ class Binder {
       case Memory::output:
         return {Space::output, in_buffer(layout_of(Memory::output), element)};
       case Memory::scratch:
-        return {Space::receive_buffers, layout_.scratch(rank_) + element * options_.element_bytes};
+        return {Space::data, layout_.scratch(rank_) + element * options_.element_bytes};
       case Memory::slot: {
         const MessagePlace& slot = layout_.slot(rank_, range.slot);
-        Place place = {Space::receive_buffers, slot.payload + element * options_.element_bytes};
+        Place place = payload_of(slot, element * options_.element_bytes);
         if (is_referred(range)) place.line = static_cast<std::int32_t>(slot.flag / kLineBytes);
         return place;
       }

@@ -68,7 +68,7 @@ class LocalBinder {
   Place payload(int rank, SlotId slot, std::int64_t bytes) const {
     if (bytes <= kMostInLine || is_advertised(bytes))
       return {Space::receive_buffers, line(rank, slot)};
-    return {Space::receive_buffers, line(rank, options_.geometry.lines) + slot * share_};
+    return {Space::data, line(rank, options_.geometry.lines) + slot * share_};
   }
   std::int64_t flag(int rank, SlotId slot) const { return line(rank, slot) + kLinePayload; }
   // In the sender's buffers: its receiver no longer needs the source.

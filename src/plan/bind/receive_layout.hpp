@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Receive layout: the positions of the slots, outboxes, scratch and staging of a schedule set in
-// every rank's receive buffer, as offsets in Space::receive_buffers. All ranks compute the same
-// from the same set. Control path; it refers to the set and the options it was made of.
+// every rank's receive buffer, as offsets in Space::receive_buffers and Space::data. All ranks
+// compute the same from the same set. Control path; it refers to the set and the options it was
+// made of.
 #pragma once
 
 #include <cstdint>

@@ -15,9 +15,11 @@
 namespace unisono::transport {
 namespace {
 
-// Between near cores a cached store takes up to four times as long as one past the caches. There
-// both cores together are faster with it. Between far ones it takes eight times as long and more.
+// Between near cores a cached store takes up to five times as long as one past the caches. There
+// both cores together are faster with it. Between far ones it takes seven times as long and more.
 constexpr double kMuchSlower = 6;
+// After a long round it takes about as long, and three times between far ones.
+constexpr double kMuchSlowerAfterRound = 2.5;
 // A thread that loses its core in a message makes that one look slow, and hardly several in a row.
 constexpr std::uint32_t kSlowInRow = 4;
 // The first messages also pay for memory that they are the first to touch. Later samples cost more
@@ -37,7 +39,26 @@ constexpr bool kGoesPastCaches = false;
 
 // Ranks whose numbers differ by a multiple of this share a pace, which costs speed only.
 constexpr std::size_t kPaces = 64;
-thread_local std::array<StorePace, kPaces> paces;
+
+struct Paces {
+  StorePace brief{kMuchSlower}, whole{kMuchSlower};  // whole: of kLongStoreBytes and more
+  StorePace brief_after_round{kMuchSlowerAfterRound}, whole_after_round{kMuchSlowerAfterRound};
+  std::uint32_t briefs = 0;
+
+  StorePace& pace(bool is_brief, bool long_round) {
+    if (is_brief) return long_round ? brief_after_round : brief;
+    return long_round ? whole_after_round : whole;
+  }
+};
+thread_local std::array<Paces, kPaces> paces;
+
+void store(StorePace::Way way, std::byte* place, const std::byte* source, std::size_t bytes) {
+  if (way == StorePace::Way::cached) {
+    std::memcpy(place, source, bytes);
+  } else {
+    copy_past_caches(place, source, bytes);
+  }
+}
 
 }  // namespace
 
@@ -82,23 +103,25 @@ void StorePace::note(Way way, std::size_t bytes, std::int64_t ns) {
     return;
   }
   if (past_per_byte_ == 0) return;
-  slow_ = per_byte > kMuchSlower * past_per_byte_ ? std::min(slow_ + 1, kSlowInRow) : 0;
+  slow_ = per_byte > much_slower_ * past_per_byte_ ? std::min(slow_ + 1, kSlowInRow) : 0;
   usual_ = slow_ == kSlowInRow ? Way::past_caches : Way::cached;
 }
 
-void store_long(int target, std::byte* place, const std::byte* source, std::size_t bytes) {
+void store_paced(Reader reader, std::byte* place, const std::byte* source, std::size_t bytes) {
   if (!kGoesPastCaches) {
     std::memcpy(place, source, bytes);
     return;
   }
-  StorePace& pace = paces[static_cast<std::size_t>(target) % kPaces];
+  Paces& all = paces[static_cast<std::size_t>(reader.rank) % kPaces];
+  const bool is_brief = bytes < kLongStoreBytes;
+  StorePace& pace = all.pace(is_brief, reader.long_round);
+  if (is_brief && ++all.briefs % kMeasuredOf != 0) {
+    store(pace.usual(), place, source, bytes);
+    return;
+  }
   const StorePace::Way way = pace.next();
   const std::int64_t begin_ns = base::now_ns();
-  if (way == StorePace::Way::cached) {
-    std::memcpy(place, source, bytes);
-  } else {
-    copy_past_caches(place, source, bytes);
-  }
+  store(way, place, source, bytes);
   pace.note(way, bytes, base::now_ns() - begin_ns);
 }
 

@@ -106,6 +106,23 @@ TEST(PlanCache, MessagesOfSomePacketsHaveManySlotIndexesBetweenHostsOnly) {
   EXPECT_EQ((*hosts.at(0).plan(allreduce(1 << 20)))->size, plan::SizeClass::bulk);
 }
 
+// Their data then goes a long round through receive buffers.
+TEST(PlanCache, TwoRanksOfAHostHaveThemToo) {
+  World world(ranks(2));
+  Communicator& comm = world.at(0);
+  const plan::Plan& small = **comm.plan(allreduce(256));
+  EXPECT_EQ(small.size, plan::SizeClass::small);
+  EXPECT_EQ(small.rotation.mask, 0U);
+  const plan::Plan& middle = **comm.plan(allreduce(1 << 11));
+  EXPECT_EQ(middle.size, plan::SizeClass::middle);
+  EXPECT_EQ(middle.segments, 1);
+  EXPECT_GT(middle.rotation.mask, 0U);
+  EXPECT_TRUE(middle.rotation.is_long);
+  const plan::Plan& bulk = **comm.plan(allreduce(1 << 20));
+  EXPECT_EQ(bulk.size, plan::SizeClass::bulk);
+  EXPECT_FALSE(bulk.rotation.is_long);
+}
+
 TEST(PlanSegment, StaysWithinItsMemoryWithAnyNumberOfRanks) {
   for (const Links links : {Links::none, Links::datagrams, Links::streams}) {
     int with_middle = 0;

@@ -78,6 +78,7 @@ class RanksByHand {
     frame.bases[static_cast<int>(plan::Space::input)] = buffers_[at(rank)].input;
     frame.bases[static_cast<int>(plan::Space::output)] = buffers_[at(rank)].output;
     frame.bases[static_cast<int>(plan::Space::receive_buffers)] = base();
+    frame.bases[static_cast<int>(plan::Space::data)] = base();
     frame.tag = make_tag(3, 1);
     frame.kernel = arith::find_kernel(kSum, kType);
     const Machine machine{.router = network::Router(transport_, &transport_, bind_.hosts, rank),

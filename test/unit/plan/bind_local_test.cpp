@@ -77,7 +77,7 @@ TEST(BindLocal, WhatIsOfferedByAnotherHostIsGotThroughTheShare) {
     if (step.kind != StepKind::get) continue;
     EXPECT_EQ(step.bytes, 5000);
     EXPECT_EQ(step.count, longest_block(options));
-    EXPECT_EQ(step.right.space, Space::receive_buffers);
+    EXPECT_EQ(step.right.space, Space::data);
   }
 }
 

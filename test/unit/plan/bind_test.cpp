@@ -91,12 +91,17 @@ TEST(Bind, FlagsNeverLieWherePayloadMay) {
             EXPECT_LT(step.flag % options.geometry.rank_stride(),
                       options.geometry.lines * kLineBytes);
           }
-          if (step.kind == StepKind::wait || step.target.space != Space::receive_buffers) continue;
+          const Space space = step.target.space;
+          if (step.kind == StepKind::wait ||
+              (space != Space::receive_buffers && space != Space::data))
+            continue;
           const std::int64_t at = step.target.offset % options.geometry.rank_stride();
           const std::int64_t end = at + step.bytes;
-          if (at < options.geometry.lines * kLineBytes) {
+          if (space == Space::receive_buffers) {
+            EXPECT_LT(at, options.geometry.lines * kLineBytes) << row.name;
             EXPECT_LE(at % kLineBytes + step.bytes, kLinePayload) << row.name;
           } else {
+            EXPECT_GE(at, options.geometry.lines * kLineBytes) << row.name;
             EXPECT_LE(end, options.geometry.receive_buffer_bytes()) << row.name;
           }
         }
@@ -124,6 +129,7 @@ class TwoReferring : public testing::Test {
       machines_[r].job_memory_bytes = memory_.size();
       Frame& frame = frames_[r];
       frame.bases[static_cast<int>(Space::receive_buffers)] = memory_.data();
+      frame.bases[static_cast<int>(Space::data)] = memory_.data();
       frame.bases[static_cast<int>(Space::input)] =
           memory_.data() + receive_buffers + 2 * r * kBuffer;
       frame.bases[static_cast<int>(Space::output)] =
@@ -565,7 +571,7 @@ TEST(Interpreter, BlocksUntilTheFlagOfItsOwnOperationAndCallArrives) {
     Frame frame;
     frame.bases[0] = reinterpret_cast<std::byte*>(&in[r]);
     frame.bases[1] = reinterpret_cast<std::byte*>(&out[r]);
-    frame.bases[2] = receive_buffers;
+    frame.bases[2] = frame.bases[3] = receive_buffers;
     frame.tag = make_tag(9, digest);
     frame.kernel = arith::find_kernel(arith::Operator::sum, arith::Type::float64);
     return frame;

@@ -12,7 +12,7 @@
 namespace unisono::plan::receive_layout_test {
 namespace {
 
-// Bytes of Space::receive_buffers that are taken, by first byte.
+// Bytes of the receive buffers that are taken, by first byte.
 class Taken {
  public:
   void take(std::int64_t offset, std::int64_t bytes, const std::string& what) {

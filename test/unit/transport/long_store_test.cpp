@@ -43,6 +43,15 @@ TEST(StorePace, GoesPastTheCachesBetweenFarCores) {
   EXPECT_EQ(pace.usual(), Way::past_caches);
 }
 
+// Where cached stores wait less, a lower ratio decides.
+TEST(StorePace, GoesPastTheCachesAtTheRatioThatItWasGiven) {
+  StorePace usual, lower(2.5);
+  run(usual, 10'000, 24'000, 7000);
+  run(lower, 10'000, 24'000, 7000);
+  EXPECT_EQ(usual.usual(), Way::cached);
+  EXPECT_EQ(lower.usual(), Way::past_caches);
+}
+
 TEST(StorePace, ChangesWithTheDistance) {
   StorePace pace;
   run(pace, 2000, 4000, 7000);
@@ -80,14 +89,15 @@ TEST(LongStore, CopiesWholeMessagesWhereverTheyLie) {
   constexpr std::byte kUntouched{0xa5};
   base::Prng prng(11);
   std::vector<std::byte> source(kLongStoreBytes + 2 * kMargin);
+  constexpr std::size_t kLeast[] = {kPacedBytes, kLongStoreBytes, 0};
   for (std::byte& each : source) each = static_cast<std::byte>(prng.below(256));
   for (int i = 0; i < 4096; ++i) {
     const std::size_t from = prng.below(65), to = prng.below(65);
-    const bool is_long = i % 2 == 0;
-    const std::size_t bytes = (is_long ? kLongStoreBytes : 0) + prng.below(200);
+    const std::size_t least = kLeast[i % 3];
+    const std::size_t bytes = least + prng.below(200);
     std::vector<std::byte> place(bytes + to + kMargin, kUntouched);
-    if (is_long) {
-      store_long(3, place.data() + to, source.data() + from, bytes);
+    if (least > 0) {
+      store_paced({3, i % 2 == 0}, place.data() + to, source.data() + from, bytes);
     } else {
       copy_past_caches(place.data() + to, source.data() + from, bytes);
     }
@@ -98,8 +108,9 @@ TEST(LongStore, CopiesWholeMessagesWhereverTheyLie) {
   }
 }
 
-TEST(LongStore, ArrivesWholeWithItsFlagAtTheLimitAndAroundIt) {
-  for (const std::size_t bytes : {kLongStoreBytes - 1, kLongStoreBytes, kLongStoreBytes + 1}) {
+TEST(LongStore, ArrivesWholeWithItsFlagAtTheLimitsAndBelowThem) {
+  for (const std::size_t bytes :
+       {kPacedBytes - 1, kPacedBytes, kLongStoreBytes - 1, kLongStoreBytes}) {
     const std::vector<std::byte> source(bytes, std::byte{7});
     std::vector<std::byte> place(bytes + 1, std::byte{0});
     std::uint64_t flag = 0;
