@@ -71,6 +71,13 @@ struct Preparation {
   Watchdog& watchdog;
 };
 
+// A plan that is called again may reach buffers that are not yet real memory.
+Status prepare_slots(Segment& segment, FailureState& failures, const plan::Plan& plan) {
+  const Status prepared = segment.prepare(plan);
+  if (!prepared) return failures.refuse(prepared.error().code, prepared.error().message);
+  return base::success();
+}
+
 Status prepare(const Preparation& parts, const plan::Plan& plan, profile::Form form,
                Pending& pending) {
   const auto& [queue, failures, watchdog] = parts;
@@ -187,6 +194,8 @@ Status Communicator::run(const plan::Plan& plan, const void* input, void* output
   loan_.take_back();
   if (failures_.starts_no_more()) [[unlikely]]
     return failures_.tell();
+  if (!segment_.has_slots(plan)) [[unlikely]]
+    UNISONO_TRY(prepare_slots(segment_, failures_, plan));
   if (plan.has_extras) [[unlikely]] {
     if (plan.learned != nullptr) return run(*plan.learned, input, output);
     if (plan.learns && learner_->takes_calls()) return learner_->run(plan, input, output);
@@ -212,6 +221,7 @@ Status Communicator::start(const plan::Plan& plan, const void* input, void* outp
   if (failures_.starts_no_more()) [[unlikely]]
     return failures_.tell();
   queue_.make_room();
+  if (!segment_.has_slots(plan)) UNISONO_TRY(prepare_slots(segment_, failures_, plan));
   if (plan.has_extras) {
     UNISONO_TRY(prepare({queue_, failures_, watchdog_}, plan, profile::Form::started, pending));
   }

@@ -53,6 +53,9 @@ constexpr std::int64_t kLongestStreamBuffer = 8 * kStreamBuffer;
 constexpr std::int64_t kPartsOfRoom = 8;
 // The least part of such a buffer that becomes real memory; it doubles for longer calls.
 constexpr std::int64_t kLeastPrepared = 256 * 1024;
+// On one host at least so much of each member's buffers becomes real at once, but at least one
+// buffer. Many programs keep communicators on which they make few calls.
+constexpr std::int64_t kLeastReal = 32 * 1024;
 constexpr std::int64_t kLeastBulkBuffer = 16 * 1024;
 // Where ranks lose their cores to computation, each part of a long message costs a wait for a turn.
 // More than the usual memory makes parts longer. Ranks with cores of their own are slower with
@@ -76,10 +79,13 @@ std::int64_t round_up(std::int64_t bytes, std::int64_t unit) {
 void clear_used(job::Job& job, const Grant& grant) {
   const SegmentLayout& layout = grant.layout;
   auto& header = *reinterpret_cast<SegmentHeader*>(job.memory().at(grant.offset));
-  const std::uint32_t prepared = header.prepared.load(std::memory_order_relaxed);
+  plan::BySize<std::int32_t> real_slots;
+  for (const SizeClass size : plan::kSizeClasses)
+    real_slots[size] = header.real_slots[size].load(std::memory_order_relaxed);
   std::memset(job.memory().at(grant.offset), 0,
               static_cast<std::size_t>(layout.queue_buffers[SizeClass::small]));
-  header.prepared.store(prepared, std::memory_order_relaxed);
+  for (const SizeClass size : plan::kSizeClasses)
+    header.real_slots[size].store(real_slots[size], std::memory_order_relaxed);
   job.memory().clear(grant.offset + layout.agreement, layout.bytes - layout.agreement);
 }
 
@@ -87,6 +93,18 @@ Status commit_control(job::Job& job, const Grant& grant) {
   return job.memory().commit(grant.offset, grant.layout.queue_buffers[SizeClass::small],
                              "a communicator's control data");
 }
+
+// At least `least`, and with the slot index of `first`. So all communicators in a place begin with
+// the same slot indexes, whose memory is real.
+std::uint64_t first_sequence_from(std::uint64_t first, std::uint64_t least) {
+  constexpr auto kTurn = static_cast<std::uint64_t>(engine::kMostSlotIndexes);
+  return least <= first ? first : first + (least - first + kTurn - 1) / kTurn * kTurn;
+}
+
+// A range of slot indexes.
+struct SlotRange {
+  int first, count;
+};
 
 struct Room {
   std::int64_t offset = 0;
@@ -319,7 +337,7 @@ Result<Grant> Segment::reserve(job::Job& job, std::span<const int> job_ranks,
   if (room.is_used) clear_used(job, grant);
   // Now: the older communicator there has said how far it came.
   grant.layout.first_sequence =
-      std::max(grant.layout.first_sequence, job.retired().least_sequence());
+      first_sequence_from(grant.layout.first_sequence, job.retired().least_sequence());
   if (reservation != nullptr) reservation->note(grant.offset, grant.layout.bytes, number);
   if (const Status ready = room.is_used ? base::success() : commit_control(job, grant); !ready) {
     if (reservation != nullptr) reservation->offset.store(0, std::memory_order_relaxed);
@@ -369,21 +387,61 @@ FailurePlace Segment::failure_place() const {
 }
 
 Status Segment::prepare_now(const plan::Plan& plan) {
-  if (!members_.on_one_host()) return prepare_for_hosts(plan);
+  return members_.on_one_host() ? prepare_slots(plan) : prepare_for_hosts(plan);
+}
+
+// The buffers of the slot indexes that the next operation reaches. A member accesses those of its
+// own operations only, also in others' buffers. So each makes real what it needs, before it sends
+// anything, and whatever the others do.
+Status Segment::prepare_slots(const plan::Plan& plan) {
   const plan::ReceiveGeometry& receive_buffers = layout_.receive_buffers[plan.size];
-  const std::uint32_t need = bit_of(plan.size);
-  if ((header_->prepared.load(std::memory_order_acquire) & need) == 0) {
-    memory::JobMemory& memory = members_.job().memory();
-    const std::int64_t place = offset_ + layout_.queue_buffers[plan.size];
-    const std::int64_t bytes = receive_buffers.total_bytes();
-    UNISONO_TRY(memory.commit_pages(place, bytes, "a communicator's buffers"));
-    // Many ranks come here at the same time. The page tables of each for the buffers of all would
-    // cost more than the faults of those that it uses.
-    const std::uint32_t before = header_->prepared.fetch_or(need, std::memory_order_release);
-    if ((before & need) == 0) memory.map_pages(place, bytes);
+  const std::int64_t buffer_bytes = receive_buffers.receive_buffer_bytes();
+  const auto all = static_cast<std::uint64_t>(receive_buffers.slot_indexes);
+  const std::uint64_t used =
+      engine::size_queue_of(size_queues_, plan.size).next_sequence() - layout_.first_sequence;
+  const std::uint64_t wanted = std::max(used + static_cast<std::uint64_t>(plan.segments),
+                                        static_cast<std::uint64_t>(kLeastReal / buffer_bytes));
+  const int slots = static_cast<int>(wanted >= all ? all : std::bit_ceil(wanted));
+  std::atomic<std::int32_t>& real_slots = header_->real_slots[plan.size];
+  const int before = real_slots.load(std::memory_order_acquire);
+  if (before < slots) UNISONO_TRY(make_slots_real(plan.size, before, slots));
+  Prepared& prepared = prepared_[plan.size];
+  const int now = std::max(before, slots);
+  buffer_bytes_ += (now - prepared.slots) * buffer_bytes * receive_buffers.ranks;
+  prepared = {.own = receive_buffers.data_bytes,
+              .group = receive_buffers.data_bytes,
+              .end = std::cmp_less(now, all)
+                         ? layout_.first_sequence + static_cast<std::uint64_t>(now)
+                         : kAllSequences,
+              .slots = now};
+  return base::success();
+}
+
+// Those of all members. Without page tables: those of each rank for the buffers of all would cost
+// more than the faults of those that it uses.
+Status Segment::make_slots_real(SizeClass size, int before, int now) {
+  const plan::ReceiveGeometry& receive_buffers = layout_.receive_buffers[size];
+  const std::int64_t buffer_bytes = receive_buffers.receive_buffer_bytes();
+  const int all = receive_buffers.slot_indexes;
+  const int first = static_cast<int>((layout_.first_sequence + static_cast<std::uint64_t>(before)) &
+                                     (static_cast<std::uint64_t>(all) - 1));
+  const int until_end = std::min(now - before, all - first);
+  const SlotRange ranges[] = {{first, until_end}, {0, now - before - until_end}};
+  for (int rank = 0; rank < receive_buffers.ranks; ++rank) {
+    const std::int64_t place =
+        offset_ + layout_.queue_buffers[size] + rank * receive_buffers.rank_stride();
+    for (const SlotRange& range : ranges) {
+      if (range.count == 0) continue;
+      UNISONO_TRY(members_.job().memory().commit_pages(place + range.first * buffer_bytes,
+                                                       range.count * buffer_bytes,
+                                                       "a communicator's buffers"));
+    }
   }
-  buffer_bytes_ += receive_buffers.total_bytes();
-  prepared_[plan.size] = {receive_buffers.data_bytes, receive_buffers.data_bytes};
+  // Other ranks may have come further meanwhile.
+  std::atomic<std::int32_t>& real_slots = header_->real_slots[size];
+  while (before < now && !real_slots.compare_exchange_weak(before, now, std::memory_order_release,
+                                                           std::memory_order_relaxed)) {
+  }
   return base::success();
 }
 
@@ -398,7 +456,7 @@ Status Segment::prepare_for_hosts(const plan::Plan& plan) {
   };
   Prepared& before = prepared_[plan.size];
   const Prepared now{std::max(before.own, used_of(plan.receive_buffer_bytes)),
-                     std::max(before.group, used_of(plan.multicast_bytes))};
+                     std::max(before.group, used_of(plan.multicast_bytes)), kAllSequences};
   const std::vector<bool> group = members_.multicast_group();
   std::int64_t made = 0;
   for (const int r : members_.here()) {

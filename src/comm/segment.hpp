@@ -2,12 +2,14 @@
 // Segment: a communicator's shared memory. It lies at the same offset of every host's memory file.
 // Its leader reserves it and decides how it is divided; the other members take the layout from
 // there, so that settings which differ between ranks cannot pull them apart. The control data is
-// real memory from the start; the receive buffers become real at the first operation that needs
-// them. One thread at a time.
+// real memory from the start. Receive buffers become real when an operation needs them, before its
+// rank sends anything. On one host, those of a slot index do when a sequence number reaches it.
+// One thread at a time.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -46,8 +48,9 @@ struct SegmentHeader {
   // For the last member to end it: one has failed or could not end it itself; and the greatest next
   // sequence number.
   std::atomic<bool> is_not_reusable;
-  // Bits of the size classes whose receive buffers are real memory, on one host.
-  std::atomic<std::uint32_t> prepared;
+  // On one host: so many slot indexes of each size class have real memory, in the order in which
+  // sequence numbers reach them.
+  plan::BySize<std::atomic<std::int32_t>> real_slots;
   std::atomic<std::uint64_t> next_sequence;
   std::atomic<std::int64_t> first_stranded;  // of this host's members (StrandedBlocks)
 };
@@ -108,14 +111,20 @@ class Segment {
 
   engine::SizeQueues& size_queues() { return size_queues_; }
   const engine::SizeQueues& size_queues() const { return size_queues_; }
-  // Allocates the receive buffers that a plan uses: a sender writes into others' buffers, perhaps
-  // before they have called. If that was done, it costs one check.
+  // Allocates the receive buffers that a plan's next operation uses: a sender writes into others'
+  // buffers, perhaps before they have called. If that was done, it costs one check.
   base::Status prepare(const plan::Plan& plan) {
     const Prepared& is_real = prepared_[plan.size];
-    if (plan.receive_buffer_bytes <= is_real.own && plan.multicast_bytes <= is_real.group)
-        [[likely]]
+    if (plan.receive_buffer_bytes <= is_real.own && plan.multicast_bytes <= is_real.group &&
+        has_slots(plan)) [[likely]]
       return base::success();
     return prepare_now(plan);
+  }
+  // For a plan that was prepared: whether that holds for the operation that starts next.
+  bool has_slots(const plan::Plan& plan) const {
+    return size_queues_[static_cast<std::size_t>(plan.size)].next_sequence() +
+               static_cast<std::uint64_t>(plan.segments) <=
+           prepared_[plan.size].end;
   }
   std::int64_t buffer_bytes() const { return buffer_bytes_; }
 
@@ -131,16 +140,19 @@ class Segment {
 
  private:
   // The bytes of a size class's buffers that are real memory, lines apart; -1: none are. Those of
-  // members of this host, and of other hosts' members that send multicasts.
+  // members of this host, and of other hosts' members that send multicasts. And for which sequence
+  // numbers they are: those below `end`.
   struct Prepared {
     std::int64_t own = -1, group = -1;
+    std::uint64_t end = 0;
+    int slots = 0;  // on one host
   };
+  static constexpr std::uint64_t kAllSequences = std::numeric_limits<std::uint64_t>::max();
 
-  static constexpr std::uint32_t bit_of(plan::SizeClass size) {
-    return 1U << static_cast<unsigned>(size);
-  }
   engine::SizeQueue make_size_queue(plan::SizeClass size) const;
   base::Status prepare_now(const plan::Plan& plan);
+  base::Status prepare_slots(const plan::Plan& plan);
+  base::Status make_slots_real(plan::SizeClass size, int before, int now);
   base::Status prepare_for_hosts(const plan::Plan& plan);
   base::Status make_real(plan::SizeClass size, int rank, std::int64_t from, std::int64_t to,
                          std::int64_t& made);

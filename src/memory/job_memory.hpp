@@ -81,10 +81,8 @@ class JobMemory : public std::enable_shared_from_this<JobMemory> {
   // Makes the range real memory: after it, no access to the range can fail for lack of memory.
   // `purpose` names it in the error.
   base::Status commit(std::int64_t offset, std::int64_t bytes, const char* purpose);
-  // Its two halves: the pages, and this process's page tables for them. Without the second one,
-  // the first access to each page takes a fault.
+  // The same without this process's page tables: the first access to each page takes a fault.
   base::Status commit_pages(std::int64_t offset, std::int64_t bytes, const char* purpose);
-  void map_pages(std::int64_t offset, std::int64_t bytes);
 
   // For tests. Called at each allocate() and commit() of this object with the purpose; if it
   // returns true, the request fails. Set it before other threads use the object.
@@ -97,6 +95,7 @@ class JobMemory : public std::enable_shared_from_this<JobMemory> {
   base::Error no_room(std::int64_t bytes) const;  // under the lock
   bool release_kept();
   int reserve_pages(std::int64_t offset, std::int64_t bytes);
+  void map_pages(std::int64_t offset, std::int64_t bytes);
 
   base::Descriptor file_;
   std::byte* base_;

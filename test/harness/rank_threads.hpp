@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/eventfd.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <barrier>
@@ -191,7 +192,14 @@ class RankThreads {
     return base::success();
   }
 
-  // The real memory of a host from an offset on.
+  // The real memory of a host.
+  std::int64_t real_bytes(int host) const {
+    struct stat status {};
+    EXPECT_EQ(fstat(files_[static_cast<std::size_t>(host)].get(), &status), 0);
+    constexpr std::int64_t kBlockBytes = 512;
+    return status.st_blocks * kBlockBytes;
+  }
+  // That of it which was accessed, from an offset on.
   std::int64_t real_bytes_from(int host, std::int64_t offset) const {
     const int file = files_[static_cast<std::size_t>(host)].get();
     std::int64_t bytes = 0;
