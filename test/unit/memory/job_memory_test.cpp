@@ -52,15 +52,13 @@ int mapped_pages(const std::byte* from, std::int64_t bytes) {
       std::ranges::count_if(entries, [](std::uint64_t entry) { return entry >> 63 != 0; }));
 }
 
-TEST(JobMemory, PageTablesAreMadeApartFromPages) {
+TEST(JobMemory, PagesAreMadeWithPageTablesOrWithout) {
   constexpr std::int64_t kBytes = 1 << 20;
   auto memory = make_memory(64 << 20);
   const std::int64_t offset = *memory->allocate(kBytes);
   const auto pages = static_cast<int>(kBytes / sysconf(_SC_PAGESIZE));
   ASSERT_TRUE(memory->commit_pages(offset, kBytes, "a test").ok());
   EXPECT_EQ(mapped_pages(memory->at(offset), kBytes), 0);
-  memory->map_pages(offset, kBytes);
-  EXPECT_EQ(mapped_pages(memory->at(offset), kBytes), pages);
   const std::int64_t other = *memory->allocate(kBytes);
   ASSERT_TRUE(memory->commit(other, kBytes, "a test").ok());
   EXPECT_EQ(mapped_pages(memory->at(other), kBytes), pages);
