@@ -44,8 +44,7 @@ base::Result<NicCall> lower_call(const NicShape& shape, int rank) {
       call.kernel = arith::find_kernel(shape.op, shape.type);
       call.count = shape.count;
       call.element_bytes = arith::type_size(shape.type);
-      call.takes_alone = shape.collective == Collective::reduce && rank == shape.root;
-      call.takes = shape.collective == Collective::allreduce || call.takes_alone;
+      call.takes = shape.collective == Collective::allreduce || rank == shape.root;
       return call;
     }
     case Collective::broadcast:

@@ -25,8 +25,7 @@ struct NicCall {
   std::size_t bytes = 0;           // of the vector: up to nic::kWordsMax words
   std::size_t gives = 0;           // bytes of it that this rank contributes, ...
   std::size_t offset = 0;          // ... from here on
-  bool takes = true;               // this rank takes the result, ...
-  bool takes_alone = false;        // ... and no other one does
+  bool takes = true;               // this rank takes the result
   arith::Kernel kernel = nullptr;  // the same operator on a processor; none: nothing is combined
   std::int64_t count = 0;          // number of its elements, and ...
   std::size_t element_bytes = 1;   // ... how long they are

@@ -25,7 +25,8 @@ using namespace engine::nic_patience;
 // not called: 2000 looks made calls half as long again with more ranks than cores.
 constexpr int kFirstLooks = 100;
 constexpr int kLooks = 20;
-// After its turns it polls with short sleeps, which get longer, and then sleeps until it is woken.
+// After its turns it sleeps until it is woken, or polls with short sleeps, which get longer, where
+// the program does not wake it.
 constexpr std::int64_t kFirstPauseNs = 20 * base::kMicrosecond;
 constexpr std::int64_t kLongestPauseNs = base::kMillisecond;
 
@@ -229,11 +230,9 @@ bool NicEngine::sleeps_at_once(std::int64_t now_ns) const {
   return order_.first_awaited() != nullptr && contention_.is_there(now_ns);
 }
 
-// If other programs compute on the core, a rank sleeps at once and until it is woken. It would not
-// get a yielded core back soon. A root of a reduce does so, too, because no other rank is woken.
-// Otherwise it polls with short sleeps for a while. With more ranks than cores, each wake-up costs
-// the others more than those sleeps. The first operation decides. If it is to wake the rank, others
-// with the same descriptor may do so as well.
+// A rank sleeps until it is woken, if the program does that. One that looks between short sleeps is
+// late by half a sleep, and by the kernel's slack. The first operation decides. If it is to wake
+// the rank, others with the same descriptor may do so as well.
 engine::SleepTarget NicEngine::prepare_sleep(Operation& operation, std::int64_t limit_ns) {
   const Operation* const first = order_.first_awaited();
   engine::NicOperation& own = operation.nic;
@@ -248,15 +247,13 @@ engine::SleepTarget NicEngine::prepare_sleep(Operation& operation, std::int64_t 
     return {.limit_ns = own.flight->arm() ? limit_ns : 0};
   }
   std::int64_t& pause_ns = own.pause_ns;
-  const bool at_once = sleeps_at_once(now_ns);
-  if (pause_ns == 0) pause_ns = at_once || own.call.takes_alone ? kFirstSleep : kFirstPauseNs;
-  if (pause_ns < kLongestPauseNs || !path_->group->is_woken()) {
-    pause_ns = std::min(pause_ns, kLongestPauseNs);
+  if (!path_->group->is_woken()) {
+    pause_ns = std::clamp(pause_ns, kFirstPauseNs, kLongestPauseNs);
     return {.limit_ns = std::min(limit_ns, pause_ns)};
   }
   const bool may_ask =
       members_.job().cores().wait_policy().short_slices != wait::ShortSlices::never;
-  if (at_once && may_ask) wait::ask_for_short_slices();
+  if (may_ask && sleeps_at_once(now_ns)) wait::ask_for_short_slices();
   pause_ns = std::max(pause_ns, kFirstSleep);
   // One that is not posted waits for room, which a detached one before it has. If that is done
   // just before the sleep, nothing wakes the rank.
@@ -275,7 +272,7 @@ void NicEngine::after_sleep(Operation& operation, bool was_woken) {
   if (Operation* const first = order_.first_detached()) was_armed |= disarm(*first);
   if (&operation != order_.first_awaited()) return;
   if (!was_armed) {
-    if (pause_ns <= kLongestPauseNs) pause_ns *= 2;
+    pause_ns *= 2;
   } else if (!was_woken) {
     pause_ns = std::min(2 * pause_ns, kLongestSleep);
   }

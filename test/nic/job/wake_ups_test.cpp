@@ -30,9 +30,8 @@ constexpr int kLeastCalls = 3, kMostCalls = 40;
 // By so many wake-ups and datagrams calls may differ where they do not grow. With so many more
 // hosts, a rank that wakes for each of them wakes more often by kMany - kFew.
 constexpr std::int64_t kSlack = 2;
-// In the NIC path a rank polls with six short sleeps and is woken by the result. If other programs
-// compute on its core, it leaves the short sleeps out.
-constexpr std::int64_t kMostWakeUps = 6 + 1 + kSlack;
+// In the NIC path a rank is woken by the result.
+constexpr std::int64_t kMostWakeUps = 1 + kSlack;
 // A rank that has not run for so long has ended its short sleeps between polls.
 constexpr std::int64_t kStillNs = 2 * base::kMillisecond;
 
