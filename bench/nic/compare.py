@@ -202,6 +202,7 @@ def document(measured, arguments):
         "hogs": arguments.hogs,
         "apart_us": arguments.apart,
         "at_once": arguments.at_once,
+        "one_root": arguments.one_root,
         "results": [
             {
                 "collective": collective,
@@ -246,6 +247,8 @@ def parse_arguments(words=None):
         help="microseconds between calls, and between the last rank and the others; default: 0")
     add("--at-once", type=int, default=1, metavar="N",
         help="start N allreduces and then wait for all; times are of one of them; default: 1")
+    add("--one-root", action="store_true",
+        help="of all broadcasts and reduces; default: each rank in turn")
     add("--hogs", action="store_true", help="beside a busy loop on each core")
     add("--quiet", type=float, default=0,
         help="before each run wait up to so many seconds for a quiet machine")

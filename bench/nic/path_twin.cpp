@@ -2,14 +2,14 @@
 // The twin of bench/peers for the paths of this project between hosts: a whole barrier, allreduce,
 // reduce, broadcast or allgather of two float32, or of a vector of float64 or int64, again and
 // again, each call timed by rank 0. Each has another root, so that nobody is ahead of the others
-// for long. Started once per rank, as a job of Unisono (bench/nic/compare.py does). Prints the
+// for long; with --one-root it is rank 0. Started once per rank, as a job of Unisono (bench/nic/compare.py does). Prints the
 // times as JSON on rank 0, with the processor time of a call: cpu_us of the calling thread,
 // agent_us of the process's others, the mean of the ranks. With --late-us the last rank comes to
 // each call so much later than the others, and the times are from its call until all have returned.
 //
 //   path_twin --path api|tcp --collectives barrier,allreduce,reduce,broadcast,allgather
 //             [--operations 20000] [--doubles 175 | --integers 175] [--apart-us 200] [--late-us
-//             5000] [--at-once 4]
+//             5000] [--at-once 4] [--one-root]
 //
 // With --at-once N each call of the C API starts N allreduces and then waits for all. The times are
 // for one of them.
@@ -227,8 +227,7 @@ float value_of(int rank, int operation) {
 
 // Every element has the sum of all ranks' values, or of a broadcast the root's.
 template <class T>
-void check(const std::vector<T>& output, const Job& job, int operation, bool is_sum) {
-  const int root = operation % job.ranks;
+void check(const std::vector<T>& output, const Job& job, int operation, bool is_sum, int root) {
   T sum = 0;
   for (int rank = 0; rank < job.ranks; ++rank) {
     if (is_sum || rank == root) sum += static_cast<T>(value_of(rank, operation));
@@ -355,10 +354,11 @@ struct Cell {
   CallCpu::OfCall cpu;
 };
 
-// Before each call, of all ranks, and of the last one in addition.
-struct Pauses {
+// Pauses before each call, of all ranks, and of the last one in addition; and its root.
+struct Way {
   unsigned apart_us = 0;
   unsigned late_us = 0;
+  bool has_one_root = false;
 };
 
 // Long pauses are slept. Short ones are not: a timer would give the sleeping rank's core extra work
@@ -382,7 +382,7 @@ void take_latest(std::vector<std::int64_t>& times_ns, const Job& job) {
 
 template <class T>
 Cell measure(Path& path, const Job& job, std::size_t elements, const std::string& collective,
-             int operations, const Pauses& pauses, std::int64_t at_once) {
+             int operations, const Way& way, std::int64_t at_once) {
   const bool is_broadcast = collective == "broadcast";
   const bool gathers = collective == "allgather";
   std::vector<std::int64_t> called_ns;
@@ -396,12 +396,12 @@ Cell measure(Path& path, const Job& job, std::size_t elements, const std::string
     const std::vector<T> input(elements, static_cast<T>(value_of(job.rank, number)));
     std::vector<T> output(input);
     if (gathers) output.resize(elements * static_cast<std::size_t>(job.ranks));
-    const int root = number % job.ranks;
+    const int root = way.has_one_root ? 0 : number % job.ranks;
     if (operation == 0) {
       before = usage_now();
       cpu.start_row();
     }
-    rest(pauses.apart_us + (job.rank == job.ranks - 1 ? pauses.late_us : 0));
+    rest(way.apart_us + (job.rank == job.ranks - 1 ? way.late_us : 0));
     cpu.before_call();
     const std::int64_t start_ns = base::now_ns();
     if (collective == "barrier") path.barrier();
@@ -412,7 +412,7 @@ Cell measure(Path& path, const Job& job, std::size_t elements, const std::string
     const std::int64_t end_ns = base::now_ns();
     cpu.after_call();
     if (collective == "allreduce" || is_broadcast || (collective == "reduce" && job.rank == root)) {
-      check(output, job, number, !is_broadcast);
+      check(output, job, number, !is_broadcast, root);
     }
     if (gathers) check_blocks(output, job, number);
     if (operation < 0) continue;
@@ -423,7 +423,7 @@ Cell measure(Path& path, const Job& job, std::size_t elements, const std::string
   CallCpu::OfCall of_call = cpu.mean(job, operations);
   of_call.caller_us /= static_cast<double>(at_once);
   of_call.others_us /= static_cast<double>(at_once);
-  if (pauses.late_us > 0) {
+  if (way.late_us > 0) {
     take_latest(called_ns, job);
     take_latest(times_ns, job);
   }
@@ -433,17 +433,17 @@ Cell measure(Path& path, const Job& job, std::size_t elements, const std::string
 }
 
 Cell measure(Path& path, const Job& job, const Vector& vector, const std::string& collective,
-             int operations, const Pauses& pauses) {
+             int operations, const Way& way) {
   const std::size_t count = vector.count;
   const auto at_once =
       collective == "allreduce" ? static_cast<std::int64_t>(vector.at_once) : std::int64_t{1};
   if (vector.type == UNISONO_FLOAT64) {
-    return measure<double>(path, job, count, collective, operations, pauses, at_once);
+    return measure<double>(path, job, count, collective, operations, way, at_once);
   }
   if (vector.type == UNISONO_INT64) {
-    return measure<std::int64_t>(path, job, count, collective, operations, pauses, at_once);
+    return measure<std::int64_t>(path, job, count, collective, operations, way, at_once);
   }
-  return measure<float>(path, job, count, collective, operations, pauses, at_once);
+  return measure<float>(path, job, count, collective, operations, way, at_once);
 }
 
 }  // namespace
@@ -454,7 +454,7 @@ int main(int count, char** arguments) {
   int operations = 20000;
   std::size_t doubles = 0;
   std::size_t integers = 0;
-  Pauses pauses;
+  Way way;
   std::size_t at_once = 1;
   bench::Options given(
       "Times of whole barriers, reductions, broadcasts and allgathers, call by call");
@@ -464,9 +464,10 @@ int main(int count, char** arguments) {
   given.number("--operations", operations, 1);
   given.number("--doubles", doubles, 0);
   given.number("--integers", integers, 0);
-  given.number("--apart-us", pauses.apart_us, 0);
-  given.number("--late-us", pauses.late_us, 0);
+  given.number("--apart-us", way.apart_us, 0);
+  given.number("--late-us", way.late_us, 0);
   given.number("--at-once", at_once, 1, 64);
+  given.flag("--one-root", way.has_one_root, "rank 0 is the root of all calls");
   given.parse(count, arguments);
   if (doubles > 0 && integers > 0) die("either --doubles or --integers");
   if (at_once > 1 && name == "tcp") die("--at-once is for the C API");
@@ -483,7 +484,7 @@ int main(int count, char** arguments) {
     const auto path = open_path(name, job, vector);
     std::string cells;
     for (const std::string& collective : collectives) {
-      const Cell cell = measure(*path, job, vector, collective, operations, pauses);
+      const Cell cell = measure(*path, job, vector, collective, operations, way);
       const std::size_t width = vector.type == UNISONO_FLOAT32 ? sizeof(float) : sizeof(double);
       const std::size_t bytes = collective == "barrier" ? 0 : vector.count * width;
       cells += fmt::format(

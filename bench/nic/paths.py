@@ -57,6 +57,7 @@ class OwnPath:
         self.doubles = options.doubles
         self.integers = options.integers
         self.at_once = getattr(options, "at_once", 1)
+        self.has_one_root = getattr(options, "one_root", False)
         if (self.doubles or self.integers or self.at_once > 1) and name == "tcp":
             raise Missing("it adds two float32, once")
         self.twin = options.unisono.resolve().parent.parent / "bench" / "path_twin"
@@ -72,6 +73,7 @@ class OwnPath:
         words += ["--doubles", self.doubles, "--integers", self.integers]
         words += ["--apart-us", work.apart_us, "--late-us", work.late_us]
         words += ["--at-once", self.at_once]
+        words += ["--one-root"] if self.has_one_root else []
         job = unisono_job(host_set, in_a_row(shape.hosts, shape.per_host), words, program=self.twin)
         return self.with_settings(host_set, job)
 
