@@ -43,6 +43,19 @@ bool may_return(const engine::NicOperation& own) {
   return !own.call.takes && own.flight->given() == ~std::uint32_t{0};
 }
 
+// For a sleep, which the program ends when the flight is done.
+engine::SleepTarget arm(engine::NicFlight& flight, std::int64_t limit_ns) {
+  if (!flight.arm()) return {.limit_ns = 0};  // the result is there
+  return {.limit_ns = limit_ns, .descriptor = flight.wake_descriptor()};
+}
+
+// True if there was one.
+bool disarm(engine::NicFlight*& armed) {
+  if (armed == nullptr) return false;
+  std::exchange(armed, nullptr)->disarm();
+  return true;
+}
+
 }  // namespace
 
 NicEngine::NicEngine(const Members& members, const Segment& segment, OperationQueue& queue,
@@ -65,8 +78,8 @@ void NicEngine::start(Operation& operation, const plan::Plan& plan, const engine
   post();
 }
 
-// Posts what the group has room for. The first operation always has room. So all ranks can go on to
-// an operation that any of them has posted.
+// Posts what the group has room for. The first operation has room once all ranks have called those
+// before it. So all ranks can go on to an operation that any of them has posted.
 void NicEngine::post() {
   for (Operation* const operation : order_.all()) {
     engine::NicOperation& own = operation->nic;
@@ -148,6 +161,7 @@ void NicEngine::collect() {
       fail(*first, taken.error());
       return;
     }
+    if (makes_room_ == first->nic.flight) comm::disarm(makes_room_);
     disarm(*first);
     path_->completed = order_.remove(*first);
   }
@@ -164,8 +178,7 @@ Outcome NicEngine::fail(const Operation& operation, const Error& why) {
   if (error_ && error_from_ <= operation.index) return Outcome::failed;
   error_from_ = operation.index;
   if (why.code == Code::mismatch) {
-    const auto& flight = operation.nic.flight;
-    const auto other = flight != nullptr ? flight->mismatching_rank() : std::nullopt;
+    const auto& other = path_->group->mismatching_rank();
     error_ = difference(operation, other ? path_->rank_of(*other) : -1);
   } else {
     error_ = Error{why.code, fmt::format("{} ends at {}: {}", describe(operation),
@@ -255,21 +268,20 @@ engine::SleepTarget NicEngine::prepare_sleep(Operation& operation, std::int64_t 
       members_.job().cores().wait_policy().short_slices != wait::ShortSlices::never;
   if (may_ask && sleeps_at_once(now_ns)) wait::ask_for_short_slices();
   pause_ns = std::max(pause_ns, kFirstSleep);
-  // One that is not posted waits for room, which a detached one before it has. If that is done
-  // just before the sleep, nothing wakes the rank.
-  const bool is_posted = own.flight != nullptr;
-  if (!is_posted) limit_ns = std::min(limit_ns, kLongestPauseNs);
-  engine::NicOperation& awaited = is_posted ? own : order_.first()->nic;
-  awaited.is_armed = true;
-  if (!awaited.flight->arm()) return {.limit_ns = 0};  // the result is there
-  return {.limit_ns = std::min(limit_ns, pause_ns),
-          .descriptor = awaited.flight->wake_descriptor()};
+  limit_ns = std::min(limit_ns, pause_ns);
+  if (own.flight != nullptr) {
+    own.is_armed = true;
+    return arm(*own.flight, limit_ns);
+  }
+  // It waits for room, which a detached one before it has, or an acknowledgement. If that is
+  // collected just before the sleep, nothing wakes the rank.
+  makes_room_ = &path_->group->oldest();
+  return arm(*makes_room_, std::min(limit_ns, kLongestPauseNs));
 }
 
 void NicEngine::after_sleep(Operation& operation, bool was_woken) {
   std::int64_t& pause_ns = operation.nic.pause_ns;
-  bool was_armed = disarm(operation);
-  if (Operation* const first = order_.first_detached()) was_armed |= disarm(*first);
+  const bool was_armed = disarm(operation) || comm::disarm(makes_room_);
   if (&operation != order_.first_awaited()) return;
   if (!was_armed) {
     pause_ns *= 2;
@@ -468,7 +480,8 @@ NicProgress NicEngine::progress() const {
   if (first == nullptr) return own;
   own.history = first->nic.history;
   own.calls = nic_calls(first->index + 1);
-  if (first->nic.flight != nullptr) own.given = first->nic.flight->given();
+  const auto& flight = first->nic.flight;
+  own.given = (flight != nullptr ? *flight : path_->group->oldest()).given();
   own.ended = failures_.has_failed_by(first->index);
   return own;
 }

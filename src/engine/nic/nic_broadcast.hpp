@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // NicBroadcast: a rank's part in the broadcasts of a group of hosts whose root multicasts its block
-// itself (decision 78). The root waits for nobody, and the others for the root only. The group is
-// an allgather's whose operations have one block each. All ranks of a host read that block where
-// the program has put it.
+// itself (decisions 78 and 79). The root waits for nobody, and the others for the root only. The
+// group is an allgather's whose operations have one block each. All ranks of a host read that block
+// where the program has put it.
 //
-// Nobody acknowledges a block. An operation to which all hosts contribute (nic_group.hpp) shows
-// which blocks all ranks have read, and so which memory may be used again. The group has one now
-// and then. Several broadcasts may be in flight, each a NicCasting: start(), poll() until it
-// returns true, take(), and NicBroadcast::repair() now and then meanwhile. After an error, it and
-// all later ones are unusable. One thread at a time. Data path: no allocation, no lock, except for
-// the text of an error.
+// No call acknowledges a block. An operation to which all hosts contribute shows which blocks all
+// ranks have read, and so which memory may be used again. After some broadcasts in a row the group
+// has a barrier of its own for that (nic_group.hpp), for which no call waits.
+//
+// Several broadcasts may be in flight, each a NicCasting: start(), poll() until it returns true,
+// take(), and NicBroadcast::repair() now and then meanwhile. After an error, it and all later ones
+// are unusable. One thread at a time. Data path: no allocation, no lock, except for the text of an
+// error.
 #pragma once
 
 #include <algorithm>
@@ -34,9 +36,11 @@ class NicBroadcast {
  public:
   // Blocks that are kept for ranks that lack them.
   static constexpr std::uint64_t kSlots = 16;
-  // Broadcasts in a row, without an operation to which all contribute. The last ranks may still
-  // read the blocks of those that were in flight when they contributed to that operation.
-  static constexpr std::uint64_t kInARow = kSlots - (nic::kInFlightMax - 1);
+  // With each so many in a row a barrier begins. It acknowledges all but those that may be in
+  // flight with it, and has to be done when the next one begins.
+  static constexpr std::uint64_t kInARow = kSlots / 2;
+  // At first, so many may start before the last rank has called.
+  static constexpr std::uint64_t kAhead = 2 * kInARow - 1;
 
   // This rank: at `place` of host number `host`. `ranks`: of all hosts.
   struct Rank {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // NicFlight: one collective of a group in the NIC path, from its start until its result is taken:
 // on the trees (nic_reduction.hpp), as an allgather (nic_allgather.hpp) or as a multicast of its
-// root (nic_broadcast.hpp). A group has a few, which it uses by turns (nic_group.hpp). A rank's
-// flights start in the same order as the other ranks', and end in any. One thread at a time.
+// root (nic_broadcast.hpp). A group has a few, which it uses by turns, and one for barriers of its
+// own (nic_group.hpp). A rank's flights start in the same order as the other ranks', and end in
+// any. One thread at a time.
 #pragma once
 
 #include <cstddef>

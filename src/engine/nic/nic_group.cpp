@@ -73,8 +73,23 @@ nic_patience::BackOff::Bounds back_off_of(const model::Machine& machine) {
       model::constant_of(machine, model::Constant::nic_back_off_most).ns());
 }
 
+// One more for acknowledgements.
 std::int64_t host_reductions_bytes(int places) {
-  return static_cast<std::int64_t>(nic::kInFlightMax) * HostReduction::memory_bytes(places);
+  return static_cast<std::int64_t>(nic::kInFlightMax + 1) * HostReduction::memory_bytes(places);
+}
+
+// Whether an acknowledgement begins with this call, after so many multicasts of roots in a row. All
+// ranks decide alike, because they have started the same operations.
+bool completes_row(const plan::NicCall& call, std::uint64_t casts_before) {
+  return call.sender >= 0 && casts_before + 1 == NicBroadcast::kInARow;
+}
+
+// Its digest is that of the call beside which it starts.
+plan::NicCall barrier_beside(const plan::NicCall& call) {
+  plan::NicCall barrier;
+  barrier.combine = UNISONO_NIC_NOTHING | (call.combine & ~UNISONO_NIC_COMBINE_MASK);
+  barrier.takes = false;
+  return barrier;
 }
 
 }  // namespace
@@ -127,10 +142,15 @@ Status NicGroup::join(std::span<const nic::Capabilities> hosts) {
                    NicBroadcast::join(*client_, group, {map, options_.rank, options_.place}));
   }
   const NicReduction::Rank own = {options_.rank, leads(), back_off_of(machine)};
+  const auto on_trees = [&](std::size_t flight) {
+    return std::make_unique<NicReduction>(own, ports_, splits_,
+                                          host_reduction_of(options_, flight));
+  };
   for (std::size_t i = 0; i < flights_.size(); ++i) {
-    flights_[i] = std::make_unique<NicFlight>(
-        std::make_unique<NicReduction>(own, ports_, splits_, host_reduction_of(options_, i)),
-        allgather_.get(), broadcast_.get());
+    flights_[i] = std::make_unique<NicFlight>(on_trees(i), allgather_.get(), broadcast_.get());
+  }
+  if (broadcast_ != nullptr) {
+    acknowledgement_ = std::make_unique<NicFlight>(on_trees(flights_.size()), nullptr, nullptr);
   }
   if (!leads()) client_.reset();  // the daemon counts connections
   return base::success();
@@ -148,17 +168,20 @@ Status NicGroup::join_tree(const nic::Node& node, const nic::GroupAddresses& gro
   return ports_.add(node, std::move(member), waiter);
 }
 
-// All ranks decide alike: they have started the same operations.
 plan::NicCall NicGroup::with_way(plan::NicCall call) const {
-  const bool casts = broadcast_ != nullptr && call.bytes <= nic::kPacketBytes &&
-                     casts_in_a_row_ < NicBroadcast::kInARow;
-  if (!casts) call.sender = -1;
+  if (broadcast_ == nullptr || call.bytes > nic::kPacketBytes) call.sender = -1;
   return call;
 }
 
-bool NicGroup::may_start(const plan::NicCall& call) const {
+// After a failure start() returns it.
+bool NicGroup::may_start(const plan::NicCall& call) {
+  collect_acknowledgement();
+  if (failure_) return true;
   if (begun_ - oldest_ == flights_.size()) return false;
-  return flights_[begun_ % flights_.size()]->has_room(with_way(call));
+  const plan::NicCall own = with_way(call);
+  if (!at(begun_).has_room(own)) return false;
+  if (!completes_row(own, casts_in_a_row_)) return true;
+  return !acknowledges() && acknowledgement_->has_room(barrier_beside(own));
 }
 
 // A rank that contributes to operation s has taken the results of those before s - 3, because a
@@ -170,6 +193,32 @@ void NicGroup::count_casts(NicFlight& flight, bool is_casting) {
   casts_in_a_row_ = is_casting ? casts_in_a_row_ + 1 : 0;
 }
 
+// Beside the operation that has just started. An error is one of those after it.
+Status NicGroup::acknowledge(const plan::NicCall& after) {
+  casts_in_a_row_ = 0;
+  acknowledgement_->number_ = begun_;
+  acknowledgement_->casts_read_ = at(begun_).casts_before_;
+  return acknowledgement_->start(barrier_beside(after), nullptr, nullptr, ranks_);
+}
+
+void NicGroup::collect_acknowledgement() {
+  if (!acknowledges() || failure_) return;
+  const auto done = acknowledgement_->poll();
+  if (done && !*done) return;
+  acknowledgement_->is_under_way_ = false;
+  const Status taken = done ? acknowledgement_->take() : Status(done.error());
+  if (!taken) {
+    fail(*acknowledgement_, taken.error());
+    return;
+  }
+  broadcast_->note_read_by_all(acknowledgement_->casts_read_);
+}
+
+NicFlight& NicGroup::oldest() {
+  if (oldest_ < begun_) return at(oldest_);
+  return acknowledges() ? *acknowledgement_ : at(begun_ - 1);
+}
+
 base::Result<NicFlight*> NicGroup::start(const plan::NicCall& call, const void* input,
                                          void* output) {
   if (failure_) return *failure_;
@@ -179,23 +228,27 @@ base::Result<NicFlight*> NicGroup::start(const plan::NicCall& call, const void* 
   NicFlight& flight = at(number);
   delay_.restart();
   const plan::NicCall own = with_way(call);
+  const bool acknowledged = completes_row(own, casts_in_a_row_);
   flight.number_ = number;
   count_casts(flight, own.sender >= 0);
   const Status started = flight.start(own, input, output, ranks_);
-  if (!started) fail(number, started.error());
+  if (!started) fail(flight, started.error());
+  if (acknowledged && started) {
+    if (const Status asked = acknowledge(own); !asked) fail(*acknowledgement_, asked.error());
+  }
   return &flight;
 }
 
 base::Result<bool> NicGroup::poll(NicFlight& flight) {
   if (failure_ && flight.number() >= failed_from_) return *failure_;
   auto done = flight.poll();
-  if (!done) return fail(flight.number(), done.error());
+  if (!done) return fail(flight, done.error());
   return done;
 }
 
 Status NicGroup::take(NicFlight& flight) {
   if (failure_ && flight.number() >= failed_from_) return *failure_;
-  if (const Status taken = flight.take(); !taken) return fail(flight.number(), taken.error());
+  if (const Status taken = flight.take(); !taken) return fail(flight, taken.error());
   flight.is_under_way_ = false;
   if (broadcast_ != nullptr) broadcast_->note_read_by_all(flight.casts_read_);
   while (oldest_ < begun_ && !at(oldest_).is_under_way_) ++oldest_;
@@ -204,7 +257,8 @@ Status NicGroup::take(NicFlight& flight) {
 
 // The leader watches the other hosts and the daemon: while the host waits for them, the leader
 // waits as well. While a rank of this host has not arrived at an operation, nothing of it is lost.
-// A rank may wait for a root's block while the leader has not called, so it asks for that itself.
+// A rank may wait for a root's block, or for room, while the leader has not called. So it asks for
+// blocks and acknowledgements itself.
 Status NicGroup::repair() {
   if (failure_ && failed_from_ <= oldest_) return *failure_;
   if (leads()) {
@@ -225,24 +279,32 @@ Status NicGroup::repair() {
     if (const Status requested = broadcast_->repair(); !requested)
       return give_up(requested.error());
   }
-  if (!leads()) return base::success();
+  if (!leads() && !acknowledges()) return base::success();
+  if (acknowledges() && !acknowledgement_->is_host_complete()) {
+    acknowledgement_->reduction_->vector().limit(ends);
+  }
   const auto asked = ports_.repair(ends, base::now_ns(), delay_.ns());
   if (!asked) return give_up(asked.error());
   if (*asked != 0) delay_.lengthen();
-  if (!gathers) return base::success();
+  if (!leads() || !gathers) return base::success();
   const Status requested = allgather_->repair();
   return requested.ok() ? requested : give_up(requested.error());
 }
 
 Error NicGroup::give_up(Error why) {
-  return failure_ && failed_from_ == 0 ? *failure_ : fail(0, std::move(why));
+  if (failure_ && failed_from_ == 0) return *failure_;
+  failed_from_ = 0;
+  mismatching_rank_.reset();
+  failure_ = std::move(why);
+  return *failure_;
 }
 
 // An operation before one that has failed may still end well.
-Error NicGroup::fail(std::uint64_t number, Error why) {
-  if (!failure_ || number < failed_from_) {
+Error NicGroup::fail(const NicFlight& flight, Error why) {
+  if (!failure_ || flight.number() < failed_from_) {
+    mismatching_rank_ = why.code == base::Code::mismatch ? flight.mismatching_rank() : std::nullopt;
     failure_ = std::move(why);
-    failed_from_ = number;
+    failed_from_ = flight.number();
   }
   return *failure_;
 }

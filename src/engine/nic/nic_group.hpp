@@ -14,6 +14,9 @@
 // start up to kInFlightMax operations before it takes the first one, if they have room in the
 // program's memory; it takes them in any order. An error ends its operation and all later ones:
 // never a wrong result. One thread at a time.
+//
+// After some multicasts of roots in a row, all ranks start a barrier beside the last of them, which
+// acknowledges those before. No call waits for it, but a start has no room while it is needed.
 #pragma once
 
 #include <array>
@@ -82,8 +85,9 @@ class NicGroup {
   // sleeps.
   bool is_woken() const { return ports_.is_woken(); }
 
-  // Whether start() has room. With no operation in flight it has.
-  bool may_start(const plan::NicCall& call) const;
+  // Whether start() has room. With no operation in flight it has, unless an acknowledgement is
+  // under way that it needs. That ends when all ranks have made the calls before it.
+  bool may_start(const plan::NicCall& call);
   // Posts this rank's part of an operation. `input` and `output` must stay until take(); poll() may
   // write to the output. The result stays valid until take(). If this operation fails at once,
   // poll() says so, and its flight knows which rank differs; an error here is one of before.
@@ -102,9 +106,12 @@ class NicGroup {
   base::Error give_up(base::Error why);
   // Why the group has ended, if so.
   const std::optional<base::Error>& failure() const { return failure_; }
+  // The rank whose call differs, after a failure with Code::mismatch; none: not known here.
+  const std::optional<NicRank>& mismatching_rank() const { return mismatching_rank_; }
 
-  // The first operation that is not taken; if there is none, the last one. Once one has started.
-  NicFlight& oldest() { return at(oldest_ < begun_ ? oldest_ : begun_ - 1); }
+  // The first operation that is not taken; if there is none, the acknowledgement that is under way,
+  // or else the last operation. Once one has started.
+  NicFlight& oldest();
   // Whether one of the last operations awaits blocks, and whether one is the multicast of a root.
   // They are the latest one, and those that other ranks could have in flight with it.
   bool has_awaited_blocks_lately() const;
@@ -116,8 +123,11 @@ class NicGroup {
   base::Status join_tree(const nic::Node& node, const nic::GroupAddresses& group);
   plan::NicCall with_way(plan::NicCall call) const;
   void count_casts(NicFlight& flight, bool is_casting);
+  bool acknowledges() const { return acknowledgement_ && acknowledgement_->is_under_way_; }
+  base::Status acknowledge(const plan::NicCall& after);
+  void collect_acknowledgement();
 
-  base::Error fail(std::uint64_t number, base::Error why);
+  base::Error fail(const NicFlight& flight, base::Error why);
   NicFlight& at(std::uint64_t number) { return *flights_[number % flights_.size()]; }
 
   const NicGroupOptions options_;
@@ -133,10 +143,13 @@ class NicGroup {
   nic_patience::RepairDelay delay_;
   // Operations that have started, and the first that is not taken.
   std::uint64_t begun_ = 0, oldest_ = 0;
-  // Multicasts of roots since the last operation to which all contribute.
+  // Multicasts of roots since the last operation to which all contribute, and a barrier that
+  // acknowledges them; none: the group has no such multicasts.
   std::uint64_t casts_in_a_row_ = 0;
+  std::unique_ptr<NicFlight> acknowledgement_;
   std::optional<base::Error> failure_;
   std::uint64_t failed_from_ = 0;  // the first operation that failed
+  std::optional<NicRank> mismatching_rank_;
 };
 
 }  // namespace unisono::engine

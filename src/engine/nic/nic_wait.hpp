@@ -11,7 +11,7 @@
 
 namespace unisono::engine {
 
-// Starts the call, for which the group has room, waits for its result and takes it. `deadline_ns`:
+// Starts the call when the group has room, waits for its result and takes it. `deadline_ns`:
 // by the clock of base/clock.hpp; at the deadline it gives the group up.
 base::Status run_in_nic(NicGroup& group, const plan::NicCall& call, const void* input, void* output,
                         std::int64_t deadline_ns);
