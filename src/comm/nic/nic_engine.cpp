@@ -43,19 +43,6 @@ bool may_return(const engine::NicOperation& own) {
   return !own.call.takes && own.flight->given() == ~std::uint32_t{0};
 }
 
-// For a sleep, which the program ends when the flight is done.
-engine::SleepTarget arm(engine::NicFlight& flight, std::int64_t limit_ns) {
-  if (!flight.arm()) return {.limit_ns = 0};  // the result is there
-  return {.limit_ns = limit_ns, .descriptor = flight.wake_descriptor()};
-}
-
-// True if there was one.
-bool disarm(engine::NicFlight*& armed) {
-  if (armed == nullptr) return false;
-  std::exchange(armed, nullptr)->disarm();
-  return true;
-}
-
 }  // namespace
 
 NicEngine::NicEngine(const Members& members, const Segment& segment, OperationQueue& queue,
@@ -161,8 +148,6 @@ void NicEngine::collect() {
       fail(*first, taken.error());
       return;
     }
-    if (makes_room_ == first->nic.flight) comm::disarm(makes_room_);
-    disarm(*first);
     path_->completed = order_.remove(*first);
   }
 }
@@ -246,6 +231,10 @@ bool NicEngine::sleeps_at_once(std::int64_t now_ns) const {
 // A rank sleeps until it is woken, if the program does that. One that looks between short sleeps is
 // late by half a sleep, and by the kernel's slack. The first operation decides. If it is to wake
 // the rank, others with the same descriptor may do so as well.
+//
+// One that is not posted waits for room, which an acknowledgement or a detached one has. The rank
+// is then ahead of others, which have results to take meanwhile. It must not be woken in the call
+// of the last of them, which it would delay.
 engine::SleepTarget NicEngine::prepare_sleep(Operation& operation, std::int64_t limit_ns) {
   const Operation* const first = order_.first_awaited();
   engine::NicOperation& own = operation.nic;
@@ -260,7 +249,7 @@ engine::SleepTarget NicEngine::prepare_sleep(Operation& operation, std::int64_t 
     return {.limit_ns = own.flight->arm() ? limit_ns : 0};
   }
   std::int64_t& pause_ns = own.pause_ns;
-  if (!path_->group->is_woken()) {
+  if (!path_->group->is_woken() || own.flight == nullptr) {
     pause_ns = std::clamp(pause_ns, kFirstPauseNs, kLongestPauseNs);
     return {.limit_ns = std::min(limit_ns, pause_ns)};
   }
@@ -269,19 +258,14 @@ engine::SleepTarget NicEngine::prepare_sleep(Operation& operation, std::int64_t 
   if (may_ask && sleeps_at_once(now_ns)) wait::ask_for_short_slices();
   pause_ns = std::max(pause_ns, kFirstSleep);
   limit_ns = std::min(limit_ns, pause_ns);
-  if (own.flight != nullptr) {
-    own.is_armed = true;
-    return arm(*own.flight, limit_ns);
-  }
-  // It waits for room, which a detached one before it has, or an acknowledgement. If that is
-  // collected just before the sleep, nothing wakes the rank.
-  makes_room_ = &path_->group->oldest();
-  return arm(*makes_room_, std::min(limit_ns, kLongestPauseNs));
+  own.is_armed = true;
+  if (!own.flight->arm()) return {.limit_ns = 0};  // the result is there
+  return {.limit_ns = limit_ns, .descriptor = own.flight->wake_descriptor()};
 }
 
 void NicEngine::after_sleep(Operation& operation, bool was_woken) {
   std::int64_t& pause_ns = operation.nic.pause_ns;
-  const bool was_armed = disarm(operation) || comm::disarm(makes_room_);
+  const bool was_armed = disarm(operation);
   if (&operation != order_.first_awaited()) return;
   if (!was_armed) {
     pause_ns *= 2;
@@ -341,12 +325,9 @@ void NicEngine::await_silence() {
   const auto await = [this](int rank) {
     members_.job().network()->awaits(members_.job_rank(rank));
   };
-  if (!path_->group->oldest().awaits_blocks()) {
-    std::ranges::for_each(path_->awaited, await);
-    return;
-  }
+  if (path_->waits_on_trees()) std::ranges::for_each(path_->awaited, await);
   for (const auto& next : path_->neighbours) {
-    if (next.here || !path_->may_wait_for(next)) continue;
+    if (next.here || !path_->lacks_block_of(next)) continue;
     std::ranges::for_each(path_->hosts.members(path_->hosts.of(next.rank)), await);
   }
 }
@@ -398,7 +379,10 @@ bool NicEngine::examine_members() {
 bool NicEngine::is_owed_by(const NicPath::Neighbour& next, const NicProgress& own,
                            const std::optional<NicProgress>& other) const {
   const engine::NicFlight& flight = path_->group->oldest();
-  if (flight.awaits_blocks()) return other && has_given_piece(own, *other, flight.finished());
+  if (flight.awaits_blocks()) {
+    return !path_->lacks_block_of(next) ||
+           (other && has_given_piece(own, *other, flight.finished()));
+  }
   const std::uint32_t lacking = flight.lacking();
   for (int tree = 0; lacking >> tree != 0; ++tree) {
     const std::uint32_t bit = lacking & std::uint32_t{1} << tree;

@@ -74,10 +74,9 @@ class NicEngine final : public engine::Engine {
   wait::CoreContention& contention_;
   const std::unique_ptr<NicPath> path_;
   NicPeers peers_;
-  NicOrder order_;                           // the first is posted, or waits for an acknowledgement
-  engine::NicFlight* makes_room_ = nullptr;  // the program wakes this rank at its end
-  std::optional<base::Error> error_;         // of the first operation that failed, and ...
-  std::uint64_t error_from_ = 0;             // ... its index
+  NicOrder order_;                    // the first is posted, or waits for an acknowledgement
+  std::optional<base::Error> error_;  // of the first operation that failed, and ...
+  std::uint64_t error_from_ = 0;      // ... its index
 };
 
 // The last call of another rank, by index, if this rank's was another one there. None: it was the

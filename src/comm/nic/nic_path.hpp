@@ -77,12 +77,15 @@ struct NicPath {
 
   // Whether the first operation that is not done may wait for that rank. It waits for ranks on this
   // host. If it awaits blocks, it also waits for hosts whose block is missing, otherwise for
-  // neighbours in the tree.
+  // neighbours in the tree. A root may wait for an acknowledgement, so neighbours watch each other.
   bool may_wait_for(const Neighbour& next) const {
-    if (next.here) return true;
+    return next.here || lacks_block_of(next) ||
+           (waits_on_trees() && (next.above | next.below) != 0);
+  }
+  bool waits_on_trees() const { return !group->oldest().awaits_blocks() || group->acknowledges(); }
+  bool lacks_block_of(const Neighbour& next) const {
     const engine::NicFlight& flight = group->oldest();
-    if (!flight.awaits_blocks()) return (next.above | next.below) != 0;
-    return (flight.missing() >> hosts.of(next.rank) & 1) != 0;
+    return flight.awaits_blocks() && (flight.missing() >> hosts.of(next.rank) & 1) != 0;
   }
   // Whether that rank may still request something when this rank has the last result. Blocks are
   // requested from the rank that sends them. The other rank may lack those of an operation that was

@@ -35,12 +35,13 @@ namespace unisono::engine {
 class NicBroadcast {
  public:
   // Blocks that are kept for ranks that lack them.
-  static constexpr std::uint64_t kSlots = 16;
+  static constexpr std::uint64_t kSlots = 32;
   // With each so many in a row a barrier begins. It acknowledges all but those that may be in
   // flight with it, and has to be done when the next one begins.
   static constexpr std::uint64_t kInARow = kSlots / 2;
-  // At first, so many may start before the last rank has called.
-  static constexpr std::uint64_t kAhead = 2 * kInARow - 1;
+  // A root sends no more blocks that others may still lack. Its receivers may expect a few more, so
+  // that the end of the barrier wakes the root only.
+  static constexpr std::uint64_t kAhead = kSlots - nic::kInFlightMax;
 
   // This rank: at `place` of host number `host`. `ranks`: of all hosts.
   struct Rank {
@@ -57,7 +58,9 @@ class NicBroadcast {
   // All ranks have read the blocks of so many.
   void note_read_by_all(std::uint64_t count) { read_by_all_ = std::max(read_by_all_, count); }
   // Whether another may start.
-  bool has_room() const { return started() - read_by_all_ < kSlots; }
+  bool has_room(bool is_root) const {
+    return started() - read_by_all_ < (is_root ? kAhead : kSlots);
+  }
   // Requests blocks that may be lost, if it is time to.
   base::Status repair();
 
@@ -78,7 +81,7 @@ class NicCasting {
   // `calls`: outlives it.
   explicit NicCasting(NicBroadcast& calls) : calls_(calls) {}
 
-  bool has_room() const { return calls_.has_room(); }
+  bool has_room(const plan::NicCall& call) const { return calls_.has_room(!call.takes); }
   // At the root, multicasts `input`. `call`: of at most a packet. `output` must stay until take().
   base::Status start(const plan::NicCall& call, const void* input, void* output);
   // Whether the block is here.

@@ -15,7 +15,7 @@ NicFlight::NicFlight(std::unique_ptr<NicReduction> reduction, NicAllgather* allg
 }
 
 bool NicFlight::has_room(const plan::NicCall& call) const {
-  if (call.sender >= 0) return casting_->has_room();
+  if (call.sender >= 0) return casting_->has_room(call);
   return call.gathers ? gathering_->has_room(call.joins) : reduction_->has_room(call);
 }
 

@@ -260,6 +260,7 @@ Status NicGroup::take(NicFlight& flight) {
 // A rank may wait for a root's block, or for room, while the leader has not called. So it asks for
 // blocks and acknowledgements itself.
 Status NicGroup::repair() {
+  collect_acknowledgement();
   if (failure_ && failed_from_ <= oldest_) return *failure_;
   if (leads()) {
     if (const auto lost = client_->lost()) return give_up(*lost);

@@ -85,8 +85,8 @@ class NicGroup {
   // sleeps.
   bool is_woken() const { return ports_.is_woken(); }
 
-  // Whether start() has room. With no operation in flight it has, unless an acknowledgement is
-  // under way that it needs. That ends when all ranks have made the calls before it.
+  // Whether start() has room. With no operation in flight it has, unless it needs the
+  // acknowledgement that is under way.
   bool may_start(const plan::NicCall& call);
   // Posts this rank's part of an operation. `input` and `output` must stay until take(); poll() may
   // write to the output. The result stays valid until take(). If this operation fails at once,
@@ -109,6 +109,9 @@ class NicGroup {
   // The rank whose call differs, after a failure with Code::mismatch; none: not known here.
   const std::optional<NicRank>& mismatching_rank() const { return mismatching_rank_; }
 
+  // Whether an acknowledgement of multicasts is under way. It ends when all ranks have made the
+  // calls before it.
+  bool acknowledges() const { return acknowledgement_ && acknowledgement_->is_under_way_; }
   // The first operation that is not taken; if there is none, the acknowledgement that is under way,
   // or else the last operation. Once one has started.
   NicFlight& oldest();
@@ -123,7 +126,6 @@ class NicGroup {
   base::Status join_tree(const nic::Node& node, const nic::GroupAddresses& group);
   plan::NicCall with_way(plan::NicCall call) const;
   void count_casts(NicFlight& flight, bool is_casting);
-  bool acknowledges() const { return acknowledgement_ && acknowledgement_->is_under_way_; }
   base::Status acknowledge(const plan::NicCall& after);
   void collect_acknowledgement();
 

@@ -205,7 +205,7 @@ TEST_F(NicJob, ACancelledSplitPhaseCallEndsTheCommunicatorForAll) {
 
 TEST_F(NicJob, BroadcastsOfAnyTypeFromEveryRoot) {
   constexpr std::uint64_t kCalls = 200;
-  constexpr std::uint64_t kByTree = kCalls / (engine::NicBroadcast::kInARow + 1);
+  constexpr std::uint64_t kAcknowledged = kCalls / engine::NicBroadcast::kInARow;
   start_daemons();
   auto processes = start_job([](const NicRank& self) {
     for (int i = 0; std::cmp_less(i, kCalls); ++i) {
@@ -222,8 +222,9 @@ TEST_F(NicJob, BroadcastsOfAnyTypeFromEveryRoot) {
     leave(self);
   });
   expect_all_clean(processes);
-  EXPECT_EQ(operations(), kByTree + 1) << "and the trial's";
-  EXPECT_EQ(counted(UNISONO_NIC_BLOCK_SENT), kCalls - kByTree + kHosts) << "and the trial's";
+  EXPECT_LE(operations(), kAcknowledged + 1) << "and the trial's";
+  EXPECT_GE(operations(), kAcknowledged) << "nobody waits for the last one";
+  EXPECT_EQ(counted(UNISONO_NIC_BLOCK_SENT), kCalls + kHosts) << "and the trial's";
 }
 
 // A rooted collective that no rank waits for. If the root waited, no rank would continue: the
