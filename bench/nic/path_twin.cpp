@@ -2,10 +2,11 @@
 // The twin of bench/peers for the paths of this project between hosts: a whole barrier, allreduce,
 // reduce, broadcast or allgather of two float32, or of a vector of float64 or int64, again and
 // again, each call timed by rank 0. Each has another root, so that nobody is ahead of the others
-// for long; with --one-root it is rank 0. Started once per rank, as a job of Unisono (bench/nic/compare.py does). Prints the
-// times as JSON on rank 0, with the processor time of a call: cpu_us of the calling thread,
-// agent_us of the process's others, the mean of the ranks. With --late-us the last rank comes to
-// each call so much later than the others, and the times are from its call until all have returned.
+// for long; with --one-root it is rank 0. Started once per rank, as a job of Unisono
+// (bench/nic/compare.py does). Prints the times as JSON on rank 0, with the processor time of a
+// call: cpu_us of the calling thread, agent_us of the process's others, the mean of the ranks. With
+// --late-us the last rank comes to each call so much later than the others, and the times are from
+// its call until all have returned.
 //
 //   path_twin --path api|tcp --collectives barrier,allreduce,reduce,broadcast,allgather
 //             [--operations 20000] [--doubles 175 | --integers 175] [--apart-us 200] [--late-us

@@ -197,9 +197,7 @@ base::Result<std::string> find_nic(const schedule::Shape& shape, select::Circums
       lowered.sender >= 0 &&
       select::nic_root_multicasts(place.hosts.hosts(), place.multicast, lowered.bytes);
   return fmt::format("if the other hosts have a unisonod as this one has; {}",
-                     casts ? "the root multicasts its block; one of many calls in a row goes on "
-                             "the tree " +
-                                 tree
+                     casts             ? "the root multicasts its block"
                      : lowered.gathers ? describe_blocks(lowered, nic_shape, place.multicast)
                      : splits > 0      ? "in pieces on the trees " + tree
                                        : whole + "on the tree " + tree);

@@ -15,6 +15,7 @@
 #include "nic/lowering/lower.hpp"
 #include "nic/lowering/row.hpp"
 #include "nic/service/probe.hpp"
+#include "select/nic/pays.hpp"
 #include "select/nic/tree_choice.hpp"
 
 namespace unisono::engine {
@@ -136,8 +137,8 @@ Status NicGroup::join(std::span<const nic::Capabilities> hosts) {
         allgather_,
         NicAllgather::join(*client_, group, {map, options_.rank, options_.place, blocks}, joins));
   }
-  const bool is_wanted = hosts.front().preferences.rooted == base::Toggle::on;
-  if (gathers() && options_.multicasts && is_wanted) {
+  const bool is_wanted = hosts.front().preferences.rooted != base::Toggle::off;
+  if (is_wanted && select::nic_root_multicasts(options_.ranks, options_.multicasts, 0)) {
     UNISONO_ASSIGN(broadcast_,
                    NicBroadcast::join(*client_, group, {map, options_.rank, options_.place}));
   }
@@ -221,9 +222,9 @@ NicFlight& NicGroup::oldest() {
 
 base::Result<NicFlight*> NicGroup::start(const plan::NicCall& call, const void* input,
                                          void* output) {
-  if (failure_) return *failure_;
   UNISONO_CHECK(flights_.front() != nullptr, "NicGroup::start before join");
   UNISONO_CHECK(may_start(call), "NicGroup::start without room");
+  if (failure_) return *failure_;
   const std::uint64_t number = begun_++;
   NicFlight& flight = at(number);
   delay_.restart();

@@ -62,7 +62,7 @@ bool nic_rooted_pays(Collective collective, int hosts) {
 }
 
 bool nic_root_multicasts(int hosts, bool multicasts, std::size_t bytes) {
-  return multicasts && hosts <= UNISONO_NIC_RANKS_MAX && bytes <= nic::kPacketBytes;
+  return multicasts && hosts > 2 && hosts <= UNISONO_NIC_RANKS_MAX && bytes <= nic::kPacketBytes;
 }
 
 NicBlockCosts NicBlockCosts::of(const model::Machine& machine) {

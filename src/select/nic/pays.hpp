@@ -33,8 +33,8 @@ std::size_t nic_bytes_of_host(const model::Machine& machine);
 // one host's processes would otherwise have to forward for others.
 bool nic_rooted_pays(schedule::Collective collective, int hosts);
 
-// Whether the root of a broadcast multicasts its block itself in the NIC path. Calls in a row are
-// faster than by the multicast of its process, and single ones not always (decision 78).
+// Whether the root of a broadcast multicasts its block itself in the NIC path. It then is faster
+// than by the multicast of the root's process (decision 79).
 bool nic_root_multicasts(int hosts, bool multicasts, std::size_t bytes);
 
 // The costs of an allgather's blocks at a host's program, in nanoseconds; words have 8 bytes.

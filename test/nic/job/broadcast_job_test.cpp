@@ -292,6 +292,71 @@ TEST_F(NicBroadcastJob, ALostRankIsNamed) {
   }
 }
 
+// Many broadcasts of one root, until one fails.
+int broadcast_many(const NicRank& self, int root) {
+  int error = UNISONO_OK;
+  for (std::uint64_t call = 0; error == UNISONO_OK && call < 3 * NicBroadcast::kSlots; ++call) {
+    error = broadcast(self, root);
+  }
+  return error;
+}
+
+// The root goes on until it waits for an acknowledgement, and all others wait for the root. Some
+// are next to the lost rank in the tree, and some are not.
+TEST_F(NicBroadcastJob, ARootThatIsAheadHearsOfALostRank) {
+  start_daemons();
+  for (const auto& [victim, root] : {std::pair(3, 0), {3, 1}, {0, 2}}) {
+    for (const int signal : {SIGKILL, SIGSTOP}) {
+      SCOPED_TRACE(std::to_string(victim) + " of root " + std::to_string(root));
+      auto processes = start_job([victim, root, signal](const NicRank& self) {
+        ASSERT_TRUE(succeeded(broadcast(self, root)));
+        lose(self, victim, signal);
+        EXPECT_TRUE(failed(broadcast_many(self, root), UNISONO_ERROR_RANK_LOST,
+                           {"rank " + std::to_string(victim) + " is lost", "in the NIC path"}));
+        unisono_finalize(self.world);
+      });
+      expect_all_clean_but(processes, victim);
+    }
+  }
+}
+
+// One rank calls something else beside an acknowledgement, or before or after it.
+TEST_F(NicBroadcastJob, CallsThatDifferAreFoundWhereARootIsAhead) {
+  start_daemons();
+  for (const std::vector<int>& host_of : {std::vector{0, 1, 2, 3}, {0, 0, 1, 2}}) {
+    host_of_ = host_of;
+    for (const int odd : {1, 3}) {
+      for (const std::uint64_t after : {NicBroadcast::kInARow - 2, NicBroadcast::kInARow - 1,
+                                        NicBroadcast::kInARow, NicBroadcast::kAhead}) {
+        SCOPED_TRACE(std::to_string(odd) + " after " + std::to_string(after));
+        expect_difference([&](const NicRank& self) {
+          if (self.rank != odd) return error_so_far(self, broadcast_many(self, 0));
+          for (std::uint64_t call = 0; call < after; ++call) {
+            if (const int error = broadcast(self, 0); error != UNISONO_OK) return error;
+          }
+          return unisono_barrier(self.world);
+        });
+      }
+    }
+  }
+}
+
+// A rank that calls now and then is behind by as much as it may be.
+TEST_F(NicBroadcastJob, ARankThatIsLateHoldsUpTheRootOnly) {
+  start_daemons();
+  for (const std::vector<int>& host_of : {std::vector{0, 1, 2, 3}, {0, 0, 1, 2}, {0, 1, 2, 0}}) {
+    host_of_ = host_of;
+    auto processes = start_job([](const NicRank& self) {
+      for (int call = 0; call < scaled(200); ++call) {
+        if (self.rank == 3 && call % 8 == 0) usleep(1500);
+        ASSERT_NO_FATAL_FAILURE(check_broadcast(self, call, call / 50 % self.ranks, 100));
+      }
+      leave(self);
+    });
+    expect_all_clean(processes);
+  }
+}
+
 TEST_F(NicBroadcastJob, ARootThatLeavesIsNamed) {
   start_daemons();
   auto processes = start_job([](const NicRank& self) {
@@ -311,17 +376,24 @@ TEST_F(NicBroadcastJob, TheEndOfADaemonIsAnErrorForAll) {
   }
 }
 
-TEST_F(NicBroadcastJob, NoneIfTheUserDoesNotAskForThem) {
-  environment_ = {{"UNISONO_NIC_ROOTED", "auto"}};
+TEST_F(NicBroadcastJob, NoneIfTheUserForbidsThem) {
+  constexpr int kCalls = 20;
   start_daemons();
-  auto processes = start_job([](const NicRank& self) {
-    for (int call = 0; call < 20; ++call) {
-      ASSERT_NO_FATAL_FAILURE(check_broadcast(self, call, call % self.ranks, 100));
-    }
-    leave(self);
-  });
-  expect_all_clean(processes);
-  EXPECT_EQ(counted(UNISONO_NIC_BLOCK_SENT), std::uint64_t{kHosts}) << "those of the trial";
+  std::uint64_t before = 0;
+  for (const auto& [wish, expected] : {std::pair("off", 0), {"auto", kCalls}}) {
+    environment_ = {{"UNISONO_NIC_ROOTED", wish}};
+    auto processes = start_job([](const NicRank& self) {
+      for (int call = 0; call < kCalls; ++call) {
+        ASSERT_NO_FATAL_FAILURE(check_broadcast(self, call, call % self.ranks, 100));
+      }
+      leave(self);
+    });
+    expect_all_clean(processes);
+    const std::uint64_t after = counted(UNISONO_NIC_BLOCK_SENT);
+    EXPECT_EQ(after - before, static_cast<std::uint64_t>(kHosts + expected))
+        << wish << ", with those of the trial";
+    before = after;
+  }
 }
 
 }  // namespace

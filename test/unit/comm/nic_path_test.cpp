@@ -212,17 +212,26 @@ TEST(NicCallOf, BroadcastsOfAnyTypeIfAskedFor) {
   EXPECT_NE(asked(call), "");
 }
 
-TEST(NicCallOf, BroadcastsWhoseRootMulticastsIfAskedFor) {
-  const auto on = [](std::int64_t bytes, bool multicasts, base::Toggle wish) {
+TEST(NicCallOf, BroadcastsWhoseRootMulticasts) {
+  const auto on = [](std::int64_t bytes, bool multicasts, base::Toggle wish,
+                     const std::vector<int>& hosts = {0, 1, 2, 3}) {
     return refusal(call_of(Collective::broadcast, arith::Type::byte, bytes), select::Origin::rule,
-                   {0, 1, 2, 3}, {.rooted = wish}, base::Reproducible::no, multicasts);
+                   hosts, {.rooted = wish}, base::Reproducible::no, multicasts);
   };
-  EXPECT_EQ(on(1400, true, base::Toggle::on), "");
-  EXPECT_NE(on(1401, true, base::Toggle::on), "");
-  EXPECT_NE(on(8, true, base::Toggle::automatic), on(8, false, base::Toggle::automatic))
-      << "by a tree all wait for all";
-  EXPECT_NE(on(8, true, base::Toggle::automatic), "");
-  EXPECT_NE(on(8, true, base::Toggle::off), "");
+  using base::Toggle;
+  EXPECT_EQ(on(1400, true, Toggle::on), "");
+  EXPECT_NE(on(1401, true, Toggle::on), "");
+  EXPECT_EQ(on(1400, true, Toggle::automatic), "");
+  EXPECT_NE(on(1401, true, Toggle::automatic), "");
+  EXPECT_NE(on(8, false, Toggle::automatic), "") << "by a tree all wait for all";
+  EXPECT_NE(on(8, true, Toggle::off), "");
+  EXPECT_EQ(on(8, true, Toggle::automatic, {0, 1, 1, 2}), "");
+  EXPECT_NE(on(8, true, Toggle::automatic, {0, 0, 1, 1}), "") << "two hosts";
+  std::vector<int> many(UNISONO_NIC_RANKS_MAX + 1);
+  std::iota(many.begin(), many.end(), 0);
+  EXPECT_NE(on(8, true, Toggle::automatic, many), "");
+  many.pop_back();
+  EXPECT_EQ(on(8, true, Toggle::automatic, many), "");
 }
 
 TEST(NicCallOf, WhatHasARootWhereHostsWouldPassItOn) {
