@@ -70,7 +70,7 @@ static int allgather(const void* input, void* output, size_t bytes, void* user) 
 }
 
 static void make_communicators(void) {
-  const unisono_exchange_t exchange = {allgather, NULL};
+  const unisono_exchange_t exchange = {allgather, NULL, 1};
   unisono_comm_t world;
   MPI_Comm_dup(MPI_COMM_WORLD, &control);
   check(unisono_init_with(rank, ranks, &exchange, NULL, &world));

@@ -137,7 +137,7 @@ int start(Persistent& persistent, Handle* request) {
 bool make_persistent(Communicator& own, std::unique_ptr<Call> call, bool can, Handle* request) {
   auto made = std::make_unique<Persistent>(own, std::move(call));
   can = can && make_carrier(*made, request);
-  const int error = made->own.unisono.make_like(own.unisono, own.size, can, {allgather, &own});
+  const int error = made->own.unisono.make_like(own.unisono, own.size, can, {allgather, &own, 0});
   if (error != UNISONO_OK) {
     log_warning("rank %d of %d: the host MPI does a persistent collective: %s", own.rank, own.size,
                 library().last_error());

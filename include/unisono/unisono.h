@@ -163,6 +163,9 @@ UNISONO_API int unisono_init(unisono_comm_t* world);
 typedef struct {
   int (*allgather)(const void* input, void* output, size_t bytes, void* user);
   void* user;
+  /* Not 0: a call that fails at one rank fails at all, or ends the job, as MPI's collectives do.
+   * unisono_comm_from_list_with then needs fewer calls. */
+  int fails_everywhere;
 } unisono_exchange_t;
 
 /* Set `size` to sizeof before the call; later versions may add fields at the end. */
@@ -224,8 +227,8 @@ UNISONO_API int unisono_comm_from_list(unisono_comm_t comm, const int* ranks, in
                                        unisono_comm_t* result);
 /* The same without the other members of comm: only the ranks on the list call it. They reach each
  * other by `exchange`, which gathers from them in the order of the list (see unisono_init_with). It
- * costs two calls of the exchange. Other threads may use comm meanwhile, and make communicators
- * from it in the same way.
+ * costs two calls of the exchange, or one among ranks of one host if fails_everywhere is set. Other
+ * threads may use comm meanwhile, and make communicators from it in the same way.
  * All ranks on the list get a communicator, or all get an error. If the exchange fails at some
  * ranks only, the communicator of the others fails in its first call. If the first rank of the list
  * dies during the call, some of the job's memory is lost until the job ends.

@@ -785,7 +785,7 @@ struct exchange_caller {
         return 1;
       }
     };
-    return {call, this};
+    return {call, this, 0};
   }
   // Throws what the allgather has thrown, or the error.
   void check(int code) {

@@ -150,6 +150,7 @@ int unisono_comm_from_list_with(unisono_comm_t comm, const int* ranks, int count
   if (const auto wrong = wrong_list(ranks, count, members.size())) {
     return fail(Code::argument, fmt::format("{}: {}", kName, *wrong));
   }
+  using Failures = unisono::bootstrap::ExchangeRounds::Failures;
   const std::vector<int> list(ranks, ranks + count);
   const auto place = std::ranges::find(list, members.rank());
   if (place == list.end()) {
@@ -160,7 +161,8 @@ int unisono_comm_from_list_with(unisono_comm_t comm, const int* ranks, int count
       [exchange](const void* input, void* output, std::size_t bytes) {
         return exchange->allgather(input, output, bytes, exchange->user);
       },
-      static_cast<int>(place - list.begin()), count);
+      static_cast<int>(place - list.begin()), count,
+      exchange->fails_everywhere != 0 ? Failures::everywhere : Failures::at_some_ranks);
   auto handle = reserve_comm(*parent->owner);
   HandleGuard guard(comms(), handle ? *handle : nullptr);
   if (result == nullptr) handle = Error{Code::argument, "result is NULL"};

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstring>
 #include <exception>
@@ -25,8 +26,13 @@ std::string to_text(const Grant& grant) {
   static_assert(kDigestDigits + 2 * sizeof grant < bootstrap::ExchangeRounds::kMostTextBytes);
   unsigned char bytes[sizeof grant];
   std::memcpy(bytes, &grant, sizeof grant);
+  constexpr std::string_view kDigits = "0123456789abcdef";
   std::string text;
-  for (const unsigned char byte : bytes) text += fmt::format("{:02x}", byte);
+  text.reserve(2 * sizeof bytes);
+  for (const unsigned char byte : bytes) {
+    text += kDigits[byte >> 4];
+    text += kDigits[byte & 0xf];
+  }
   return text;
 }
 
@@ -73,15 +79,25 @@ Result<ListDerivation::Made> ListDerivation::make(const Status& own) {
     if (leads()) parent_.job().memory().release(grant_->offset, grant_->layout.bytes);
     return known.error();
   }
+  if (needs_second_round()) UNISONO_TRY(agree());
+  Made made = build();
+  UNISONO_TRY(made->join_nic());
+  return made;
+}
+
+bool ListDerivation::needs_second_round() const {
+  return rounds_.failures() != bootstrap::ExchangeRounds::Failures::everywhere ||
+         std::ranges::any_of(ranks_, [this](int rank) { return parent_.is_remote(rank); });
+}
+
+// Whether all ranks have the memory.
+Status ListDerivation::agree() {
   const auto adopted = locally<bool>([&]() -> Result<bool> {
     UNISONO_TRY(adopt());
     return true;
   });
   const Status all = rounds_.agree(adopted ? base::success() : Status(adopted.error()));
-  if (!all) return give_up(all.error());
-  Made made = build();
-  UNISONO_TRY(made->join_nic());
-  return made;
+  return all ? all : Status(give_up(all.error()));
 }
 
 // The digest of the list, and from the leader the segment.

@@ -5,9 +5,10 @@
 // use it meanwhile.
 //
 // Two rounds: the first rank of the list has reserved a segment; then each rank says whether it has
-// the memory. If the exchange fails at some ranks only, others may own the communicator by then. A
-// rank without success fails it for them if it knows the segment. Such a segment, and that of a
-// first rank that dies meanwhile, stay until the job ends.
+// the memory. On one host all have it, so the second round is left out if the exchange never fails
+// at some ranks only. Where it may, others may own the communicator by then. A rank without success
+// fails it for them if it knows the segment. Such a segment, and that of a first rank that dies
+// meanwhile, stay until the job ends.
 #pragma once
 
 #include <memory>
@@ -39,7 +40,9 @@ class ListDerivation {
  private:
   base::Result<std::string> announce(const base::Status& own);
   base::Status learn_grant(const std::vector<std::string>& texts);
+  base::Status agree();
   base::Status adopt();
+  bool needs_second_round() const;
   Made build() const;
   base::Error give_up(const base::Error& why);
   bool leads() const { return rounds_.rank() == 0; }

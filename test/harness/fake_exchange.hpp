@@ -42,18 +42,19 @@ class FakeExchange {
   struct End {
     FakeExchange* exchange;
     int rank;
+    int fails_everywhere = 0;
     int step = 0;
     unisono_exchange_t functions() {
       return {[](const void* input, void* output, std::size_t bytes, void* user) {
                 return static_cast<End*>(user)->allgather(input, output, bytes);
               },
-              this};
+              this, fails_everywhere};
     }
     int allgather(const void* input, void* output, std::size_t bytes) {
       return exchange->allgather(rank, ++step, input, output, bytes);
     }
   };
-  End end(int rank) { return {this, rank}; }
+  End end(int rank, int fails_everywhere = 0) { return {this, rank, fails_everywhere}; }
   void break_now() { state_->broken = true; }
   // How many ranks have begun the step.
   int arrived(int step) const { return state_->arrived[step]; }

@@ -89,7 +89,7 @@ unisono_comm_t job_of_two(const ProcessRank& self, int first, int second) {
                                           own, all, static_cast<std::int64_t>(bytes), UNISONO_BYTE,
                                           static_cast<unisono_comm_t>(comm));
                                     },
-                                    both};
+                                    both, 0};
   unisono_init_options_t options{};
   options.size = sizeof options;
   EXPECT_TRUE(

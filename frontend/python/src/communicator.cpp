@@ -336,7 +336,7 @@ std::unique_ptr<Communicator> init_with(int rank, int size, const nb::callable& 
   }
   joined = true;
   Exchange exchange{allgather, size, {}};
-  const unisono_exchange_t callbacks{&Exchange::call, &exchange};
+  const unisono_exchange_t callbacks{&Exchange::call, &exchange, 0};
   unisono_init_options_t options{};
   options.size = sizeof options;
   options.timeout_ms = static_cast<std::int64_t>(std::ceil(std::min(timeout, kMostSeconds) * 1000));

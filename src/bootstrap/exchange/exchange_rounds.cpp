@@ -95,6 +95,7 @@ Result<std::vector<std::string>> ExchangeRounds::exchange(const Result<std::stri
   record.round = ++round_;
   std::vector<Record> records(static_cast<std::size_t>(ranks_));
   if (const int failure = allgather_(&record, records.data(), sizeof record); failure != 0) {
+    have_all_an_error_ = failures_ == Failures::everywhere;
     return Error{Code::system,
                  fmt::format("rank {} of {}: the exchange that the caller provides returned {} in "
                              "step {}",

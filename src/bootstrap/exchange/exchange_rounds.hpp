@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -23,8 +24,12 @@ class ExchangeRounds {
  public:
   static constexpr std::size_t kMostTextBytes = 800;  // of a text or a message
 
-  ExchangeRounds(Allgather allgather, int rank, int ranks)
-      : allgather_(std::move(allgather)), rank_(rank), ranks_(ranks) {}
+  // Where an allgather that fails at one rank may have succeeded at others, or never does.
+  enum class Failures : std::uint8_t { at_some_ranks, everywhere };
+
+  ExchangeRounds(Allgather allgather, int rank, int ranks,
+                 Failures failures = Failures::at_some_ranks)
+      : allgather_(std::move(allgather)), rank_(rank), ranks_(ranks), failures_(failures) {}
 
   int rank() const { return rank_; }
   int ranks() const { return ranks_; }
@@ -35,7 +40,9 @@ class ExchangeRounds {
   base::Result<std::vector<std::string>> gather(const base::Result<std::string>& own);
   // The same for ranks that have nothing to say but whether they can go on.
   base::Status agree(const base::Status& own);
-  // After an error: whether it went over the exchange, so that all ranks have one.
+  Failures failures() const { return failures_; }
+  // After an error: whether all ranks have one, because it went over the exchange or the exchange
+  // failed everywhere.
   bool have_all_an_error() const { return have_all_an_error_; }
 
  private:
@@ -44,6 +51,7 @@ class ExchangeRounds {
   Allgather allgather_;
   int rank_;
   int ranks_;
+  Failures failures_;
   std::uint32_t round_ = 0;
   std::optional<base::Error> error_;
   bool have_all_an_error_ = false;

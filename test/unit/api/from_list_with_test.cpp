@@ -9,6 +9,7 @@
 #include <fstream>
 #include <memory>
 #include <numeric>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -27,8 +28,8 @@ constexpr int kSteps = 2;  // of the exchange
 
 // One rank's call; `place` is its place in the list.
 int make(unisono_comm_t parent, const std::vector<int>& list, FakeExchange& exchange, int place,
-         unisono_comm_t* made) {
-  FakeExchange::End end = exchange.end(place);
+         unisono_comm_t* made, int fails_everywhere = 0) {
+  FakeExchange::End end = exchange.end(place, fails_everywhere);
   const unisono_exchange_t functions = end.functions();
   return unisono_comm_from_list_with(parent, list.data(), static_cast<int>(list.size()), &functions,
                                      made);
@@ -158,6 +159,45 @@ TEST(FromListWithFailures, AFailingExchangeIsAnErrorForAll) {
       EXPECT_EQ(members(self.world, self.rank, list.size()), list);  // still good
     });
   }
+}
+
+// Where the exchange never fails at some ranks only, one step is enough on one host.
+TEST(FromListWithOneStep, AnExchangeThatFailsEverywhereIsCalledOnce) {
+  constexpr int kRanks = 3;
+  const std::vector<int> list = everyone(kRanks);
+  FakeExchange exchange(kRanks), other(kRanks);
+  run_threads(kRanks, [&](ThreadRank& self) {
+    unisono_comm_t made = nullptr;
+    ASSERT_TRUE(succeeded(make(self.world, list, exchange, self.rank, &made, 1)));
+    EXPECT_EQ(members(made, self.rank, list.size()), list);
+    EXPECT_TRUE(succeeded(unisono_comm_free(made)));
+    ASSERT_TRUE(succeeded(make(self.world, list, other, self.rank, &made)));
+    EXPECT_TRUE(succeeded(unisono_comm_free(made)));
+  });
+  EXPECT_EQ(exchange.arrived(1), kRanks);
+  EXPECT_EQ(exchange.arrived(2), 0);
+  EXPECT_EQ(other.arrived(kSteps), kRanks);
+}
+
+TEST(FromListWithOneStep, OneThatFailsLeavesNoMemory) {
+  constexpr int kRanks = 2, kMany = 600, kFirst = 20;
+  constexpr std::int64_t kSlackPages = 4096;
+  const std::vector<int> list = everyone(kRanks);
+  const auto fail = [](int, int, std::span<std::byte>) { return 1; };
+  std::vector<std::unique_ptr<FakeExchange>> exchanges;
+  for (int i = 0; i < kMany; ++i) exchanges.push_back(std::make_unique<FakeExchange>(kRanks, fail));
+  run_threads(kRanks, [&](ThreadRank& self) {
+    std::int64_t before = 0;
+    for (int i = 0; i < kMany; ++i) {
+      unisono_comm_t made = nullptr;
+      EXPECT_EQ(
+          make(self.world, list, *exchanges[static_cast<std::size_t>(i)], self.rank, &made, 1),
+          UNISONO_ERROR_SYSTEM);
+      EXPECT_EQ(made, nullptr);
+      if (i == kFirst) before = shared_pages();
+    }
+    EXPECT_LE(shared_pages(), before + kSlackPages);
+  });
 }
 
 TEST(FromListWithFailures, DifferentListsAreAnErrorForAll) {

@@ -223,7 +223,7 @@ TEST(InitWithFailure, DifferentSizesAreAnErrorOfAll) {
 
 TEST(InitWithFailure, WhatCannotReachTheOthersIsRefusedAtOnce) {
   unisono_comm_t world = nullptr;
-  const unisono_exchange_t none{nullptr, nullptr};
+  const unisono_exchange_t none{nullptr, nullptr, 0};
   FakeExchange exchange(1);
   EXPECT_TRUE(failed(unisono_init_with(0, 1, nullptr, nullptr, &world), UNISONO_ERROR_ARGUMENT,
                      {"exchange"}));

@@ -57,7 +57,7 @@ StoreExchange::StoreExchange(c10::intrusive_ptr<c10d::Store> store, std::string 
       peer_(std::move(peer)) {}
 
 unisono_comm_t StoreExchange::init() {
-  const unisono_exchange_t exchange{&StoreExchange::call, this};
+  const unisono_exchange_t exchange{&StoreExchange::call, this, 0};
   unisono_init_options_t options{};
   options.size = sizeof options;
   constexpr std::int64_t kMostMs = 24 * 60 * 60 * 1000;
