@@ -95,10 +95,11 @@ int attribute_key() {
 }
 
 int allgather(const void* input, void* output, std::size_t bytes, void* user) {
-  const Handle comm = static_cast<Communicator*>(user)->handle;
+  auto& comm = *static_cast<Communicator*>(user);
+  ++comm.allgathers;
   const Handle byte = host().constants.byte;
   const int count = static_cast<int>(bytes);
-  return host().Allgather(input, count, byte, output, count, byte, comm);
+  return host().Allgather(input, count, byte, output, count, byte, comm.handle);
 }
 
 // The ranks of its members in this rank's MPI_COMM_WORLD. Empty: not all belong to it, for instance
@@ -135,6 +136,12 @@ struct Wish {
   HomeNumbers numbers;
 };
 
+std::uint32_t common_collectives(const std::vector<Wish>& wishes) {
+  std::uint32_t common = wishes.front().collectives;
+  for (const Wish& wish : wishes) common &= wish.collectives;
+  return common;
+}
+
 Wish own_wish(Handle comm) {
   Wish own;
   if (selected_collectives() != 0 && library().loaded) own.collectives = selected_collectives();
@@ -149,6 +156,65 @@ Wish own_wish(Handle comm) {
   return own;
 }
 
+// The first allgather of a communicator: all ranks' wishes, and with them what Unisono exchanges
+// first of ranks that have a home. If that is the same home of all, no rank has to ask again. Where
+// many threads wait in the host MPI, which may have one lock, each allgather takes long.
+class FirstExchange {
+ public:
+  FirstExchange(Communicator& comm, const Wish& own) : comm_(comm) { own_.wish = own; }
+
+  // For Unisono, in the home of this rank. It fails if another rank has another one.
+  unisono_exchange_t exchange() { return {call, this, 1}; }
+  // The wishes of all ranks; empty: the host's allgather has failed. One that Unisono has not done
+  // is done now.
+  const std::vector<Wish>& wishes() {
+    if (!is_done_) gather(nullptr, 0);
+    return wishes_;
+  }
+  // Whether all ranks have exchanged what Unisono gave.
+  bool was_of_all() const { return was_of_all_; }
+
+ private:
+  struct Message {
+    Wish wish;
+    std::uint64_t bytes = 0;             // of the rest; 0: this rank has no home
+    std::array<std::byte, 1024> rest{};  // no call of Unisono's has more
+  };
+
+  static int call(const void* input, void* output, std::size_t bytes, void* user) {
+    auto& self = *static_cast<FirstExchange*>(user);
+    if (self.is_done_) return allgather(input, output, bytes, &self.comm_);
+    self.gather(input, bytes);
+    if (!self.was_of_all_) return 1;
+    auto* place = static_cast<std::byte*>(output);
+    for (const Message& message : self.all_) {
+      place = std::copy_n(message.rest.begin(), bytes, place);
+    }
+    return 0;
+  }
+
+  void gather(const void* input, std::size_t bytes) {
+    is_done_ = true;
+    own_.bytes = bytes;
+    std::copy_n(static_cast<const std::byte*>(input), bytes, own_.rest.begin());
+    all_.resize(static_cast<std::size_t>(comm_.size));
+    if (allgather(&own_, all_.data(), sizeof own_, &comm_) != 0) return;
+    for (const Message& message : all_) wishes_.push_back(message.wish);
+    const auto is_alike = [this](const Message& message) {
+      return message.bytes == own_.bytes && message.wish.numbers.home == own_.wish.numbers.home;
+    };
+    was_of_all_ = bytes != 0 && common_collectives(wishes_) != 0 &&
+                  std::all_of(all_.begin(), all_.end(), is_alike);
+  }
+
+  Communicator& comm_;
+  Message own_;
+  std::vector<Message> all_;
+  std::vector<Wish> wishes_;
+  bool is_done_ = false;
+  bool was_of_all_ = false;
+};
+
 // Why the host MPI does the collectives of a communicator.
 constexpr const char* kBySetting = "UNISONO_MPI";
 constexpr const char* kNoCommunicator = "Unisono has no communicator for it";
@@ -161,16 +227,18 @@ void make_unisono(Communicator& comm) {
   comm.why_host = kNoCommunicator;
   // A rank that wants none takes part too: the others may want some, and wait for its answer.
   const Wish own = own_wish(comm.handle);
-  std::vector<Wish> wishes(static_cast<std::size_t>(comm.size));
-  if (allgather(&own, wishes.data(), sizeof own, &comm) != 0) return;
-  std::uint32_t common = own.collectives;
+  FirstExchange first(comm, own);
+  int error = UNISONO_OK;
+  if (own.numbers.home != 0) error = comm.unisono.make_in_home(world_ranks, first.exchange());
+  const std::vector<Wish>& wishes = first.wishes();
+  if (wishes.empty()) return;
+  const std::uint32_t common = common_collectives(wishes);
   std::uint32_t measures = own.measures, keeps = 0;
   Trying trying = own.trying;
   std::uint32_t persistent = own.persistent;
   bool has_one_library = true;
   std::vector<HomeNumbers> numbers;
   for (const Wish& wish : wishes) {
-    common &= wish.collectives;
     // The first communicator of all ranks becomes their home.
     if (wish.numbers.home != 0) measures = 0;
     measures &= wish.measures;
@@ -184,9 +252,11 @@ void make_unisono(Communicator& comm) {
     comm.why_host = kBySetting;
     return;
   }
-  prepare_progress();
-  const int error = comm.unisono.make(comm.rank, world_ranks, comm.size == world_size, numbers,
-                                      {allgather, &comm});
+  if (!first.was_of_all()) {
+    prepare_progress();
+    error = comm.unisono.make(comm.rank, world_ranks, comm.size == world_size, numbers,
+                              {allgather, &comm, 1});
+  }
   if (error != UNISONO_OK) {
     log_warning("rank %d of %d: the host MPI does the collectives of a communicator: %s", comm.rank,
                 comm.size, library().last_error());
@@ -223,8 +293,8 @@ Communicator* make_communicator(Handle handle, int key) {
   mpi.Comm_size(handle, &comm->size);
   comm->why_host = is_inter != 0 ? "between groups" : "one rank";
   if (is_inter == 0 && comm->size > 1) make_unisono(*comm);
-  log_info("rank %d of %d: %s does the collectives of a communicator", comm->rank, comm->size,
-           comm->unisono ? "Unisono" : "the host MPI");
+  log_info("rank %d of %d: %s does the collectives of a communicator (%d allgathers to make it)",
+           comm->rank, comm->size, comm->unisono ? "Unisono" : "the host MPI", comm->allgathers);
   if (const std::string ranges = comm->host_ranges.text(); !ranges.empty()) {
     log_info(
         "rank %d of %d: measured to be faster, the host MPI does blocking calls with blocks of "

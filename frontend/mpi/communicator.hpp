@@ -39,6 +39,7 @@ struct Communicator : Ranks {
   bool does_persistent = false;      // Unisono, persistent calls too
   bool may_be_revoked = false;       // by the program
   bool is_measured = false;          // compared with the host MPI before the first call
+  int allgathers = 0;                // of the host MPI, to make it
   std::int64_t exchange_from = 0;    // bytes from which on two ranks exchange by an allgatherv
   HostRanges host_ranges;            // in which the host MPI does blocking calls of these
   std::unique_ptr<Trials> trials;    // who does blocking calls outside of these; null: Unisono

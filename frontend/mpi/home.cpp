@@ -57,19 +57,23 @@ HomeNumbers own_home_numbers() {
   return {known == nullptr ? 0 : known->number, process << 32 | ++count};
 }
 
+int UnisonoComm::make_in_home(const std::vector<int>& world_ranks,
+                              const unisono_exchange_t& exchange) {
+  const Home& known = *home.load();
+  std::vector<int> ranks;
+  for (const int r : world_ranks) ranks.push_back(known.ranks[static_cast<std::size_t>(r)]);
+  kind_ = Kind::derived;
+  return library().comm_from_list_with(known.world, ranks.data(), static_cast<int>(ranks.size()),
+                                       &exchange, &comm_);
+}
+
 int UnisonoComm::make(int rank, const std::vector<int>& world_ranks, bool is_of_all_ranks,
                       const std::vector<HomeNumbers>& numbers, const unisono_exchange_t& exchange) {
   const auto size = static_cast<int>(world_ranks.size());
   const std::uint64_t common = numbers.front().home;
   const bool is_common = std::all_of(numbers.begin(), numbers.end(),
                                      [&](const HomeNumbers& each) { return each.home == common; });
-  if (common != 0 && is_common) {
-    const Home& known = *home.load();
-    std::vector<int> ranks;
-    for (const int r : world_ranks) ranks.push_back(known.ranks[static_cast<std::size_t>(r)]);
-    kind_ = Kind::derived;
-    return library().comm_from_list_with(known.world, ranks.data(), size, &exchange, &comm_);
-  }
+  if (common != 0 && is_common) return make_in_home(world_ranks, exchange);
   kind_ = Kind::own_job;
   const int error = make_job(rank, size, exchange, &comm_);
   if (error != UNISONO_OK) {

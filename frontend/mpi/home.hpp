@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Home: the Unisono job of all ranks of MPI_COMM_WORLD. The first communicator of that size makes
 // it at its first blocking collective. Communicators that come later live in it: to make one takes
-// three allgathers of the host MPI and no new job. A communicator of fewer ranks that comes before
-// it gets a job of its own. Any thread.
+// one allgather of the host MPI, or two between hosts, and no new job. A communicator of fewer
+// ranks that comes before it gets a job of its own. Any thread.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,10 @@ HomeNumbers own_home_numbers();
 class UnisonoComm {
  public:
   // Collective over the communicator whose allgather `exchange` is. `world_ranks` are its ranks in
-  // MPI_COMM_WORLD, `numbers` those of all ranks. An error of Unisono's at all ranks alike.
+  // MPI_COMM_WORLD. An error of Unisono's at all ranks alike.
+  // In the home that this rank has. The exchange fails if it is not the home of all.
+  int make_in_home(const std::vector<int>& world_ranks, const unisono_exchange_t& exchange);
+  // Wherever all ranks can. `numbers` are those of all ranks.
   int make(int rank, const std::vector<int>& world_ranks, bool is_of_all_ranks,
            const std::vector<HomeNumbers>& numbers, const unisono_exchange_t& exchange);
   // Another one of the same ranks. `can`: this rank can use it; if one cannot, no rank gets it.

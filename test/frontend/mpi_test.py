@@ -326,6 +326,15 @@ class EdgeCases(Running):
     def test_ten_thousand_communicators_leave_nothing(self):
         self.expect_fine("ten_thousand", 2, program="more_cases")
 
+    def test_a_communicator_costs_one_allgather_of_the_mpi(self):
+        """Those after the first one, in the same order at all ranks."""
+        done = mpirun(2, [OPTIONS.more_cases, "in_turns"], {"UNISONO_LOG": "info"})
+        self.assertEqual((done.returncode, done.stdout), (0, "fine\n"), done.stderr)
+        numbers = [int(number) for number in re.findall(
+            r"Unisono does the collectives of a communicator \((\d+) allgathers", done.stderr)]
+        self.assertGreater(len(numbers), 20, done.stderr)
+        self.assertEqual(numbers.count(1), len(numbers) - 2, done.stderr)
+
     def test_windows_between_collectives(self):
         for ranks in OPTIONS.ranks:
             bare = mpirun(ranks, [OPTIONS.more_cases, "windows"], drop_in=False)
