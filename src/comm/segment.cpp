@@ -427,18 +427,22 @@ Status Segment::make_slots_real(SizeClass size, int before, int now) {
                                      (static_cast<std::uint64_t>(all) - 1));
   const int until_end = std::min(now - before, all - first);
   const SlotRange ranges[] = {{first, until_end}, {0, now - before - until_end}};
-  for (int rank = 0; rank < receive_buffers.ranks; ++rank) {
-    const std::int64_t place =
-        offset_ + layout_.queue_buffers[size] + rank * receive_buffers.rank_stride();
+  const std::int64_t begin = offset_ + layout_.queue_buffers[size];
+  std::atomic<std::int32_t>& real_slots = header_->real_slots[size];
+  const auto commit = [&](std::int64_t place, std::int64_t bytes) {
+    return members_.job().memory().commit_pages(place, bytes, "a communicator's buffers");
+  };
+  if (now - before == all) UNISONO_TRY(commit(begin, receive_buffers.total_bytes()));
+  for (int rank = 0; now - before < all && rank < receive_buffers.ranks; ++rank) {
+    // Many ranks come here at the same time.
+    if (real_slots.load(std::memory_order_acquire) >= now) return base::success();
+    const std::int64_t place = begin + rank * receive_buffers.rank_stride();
     for (const SlotRange& range : ranges) {
       if (range.count == 0) continue;
-      UNISONO_TRY(members_.job().memory().commit_pages(place + range.first * buffer_bytes,
-                                                       range.count * buffer_bytes,
-                                                       "a communicator's buffers"));
+      UNISONO_TRY(commit(place + range.first * buffer_bytes, range.count * buffer_bytes));
     }
   }
   // Other ranks may have come further meanwhile.
-  std::atomic<std::int32_t>& real_slots = header_->real_slots[size];
   while (before < now && !real_slots.compare_exchange_weak(before, now, std::memory_order_release,
                                                            std::memory_order_relaxed)) {
   }
