@@ -178,12 +178,13 @@ class FirstExchange {
   struct Message {
     Wish wish;
     std::uint64_t bytes = 0;             // of the rest; 0: this rank has no home
-    std::array<std::byte, 1024> rest{};  // no call of Unisono's has more
+    std::array<std::byte, 1024> rest{};  // Unisono's first call has less
   };
 
   static int call(const void* input, void* output, std::size_t bytes, void* user) {
     auto& self = *static_cast<FirstExchange*>(user);
     if (self.is_done_) return allgather(input, output, bytes, &self.comm_);
+    if (bytes > self.own_.rest.size()) return 1;
     self.gather(input, bytes);
     if (!self.was_of_all_) return 1;
     auto* place = static_cast<std::byte*>(output);
