@@ -58,6 +58,7 @@ constexpr std::array<ConstantRow, kConstantCount> kRows = {{
     {Constant::nic_step, "nic_step", Quantity::time, "a further step of doubling"},
     {Constant::nic_back_off, "nic_back_off", Quantity::time, "after so long the root of a barrier that asks repeats its question, and each time after twice as long"},
     {Constant::nic_back_off_most, "nic_back_off_most", Quantity::time, "... up to so long"},
+    {Constant::nic_root_multicast, "nic_root_multicast", Quantity::ranks, "on so many hosts and more, roots of broadcasts multicast in the NIC path"},
 }};
 // clang-format on
 

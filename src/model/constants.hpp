@@ -61,8 +61,9 @@ enum class Constant : std::uint8_t {
   nic_step,
   nic_back_off,
   nic_back_off_most,
+  nic_root_multicast,
 };
-inline constexpr int kConstantCount = 50;
+inline constexpr int kConstantCount = 51;
 
 enum class Quantity : std::uint8_t { bytes, ranks, time, time_per_byte };
 

@@ -193,9 +193,9 @@ base::Result<std::string> find_nic(const schedule::Shape& shape, select::Circums
   const std::string tree = select::nic_tree_name(place.hosts, splits, place.multicast);
   const std::size_t packets = (lowered.bytes + nic::kPacketBytes - 1) / nic::kPacketBytes;
   const std::string whole = packets > 1 ? fmt::format("in {} packets ", packets) : "";
-  const bool casts =
-      lowered.sender >= 0 &&
-      select::nic_root_multicasts(place.hosts.hosts(), place.multicast, lowered.bytes);
+  const bool casts = lowered.sender >= 0 && lowered.bytes <= nic::kPacketBytes &&
+                     select::nic_root_multicasts(*now.machine, own.preferences.rooted,
+                                                 place.hosts.hosts(), place.multicast);
   return fmt::format("if the other hosts have a unisonod as this one has; {}",
                      casts             ? "the root multicasts its block"
                      : lowered.gathers ? describe_blocks(lowered, nic_shape, place.multicast)

@@ -92,7 +92,7 @@ constexpr std::array<SettingRow, kSettingCount> kTable{{
     {Setting::nic_splits, "UNISONO_NIC_SPLITS", SettingType::integer, "auto", 0, 2, true, "", kUser,
      "How often a vector is halved in the NIC path; each piece goes by its own tree. auto: as often as it pays by the measured costs of packets. The same on all ranks."},
     {Setting::nic_rooted, "UNISONO_NIC_ROOTED", SettingType::toggle, "auto", 0, 0, false, "", kUser,
-     "Small reduces and broadcasts take the NIC path. Ranks that receive something wait there until all have called, unless the root of a broadcast multicasts. auto: such broadcasts, and reduces if hosts in between would have to forward them otherwise. The same on all ranks."},
+     "Small reduces and broadcasts take the NIC path. Ranks that receive something wait there until all have called, unless the root of a broadcast multicasts. auto: such broadcasts on 8 hosts and more, and reduces if hosts in between would have to forward them otherwise. The same on all ranks."},
     {Setting::check, "UNISONO_CHECK", SettingType::toggle, "off", 0, 0, false, "", kUser,
      "Prove the schedules of all ranks before a plan's first use. With local counts (gatherv and others) only the schedule that the rank knows. The tests have proved the library's own."},
     {Setting::log, "UNISONO_LOG", SettingType::choice, "warn", 0, 0, false, "error|warn|info|debug", kUser,

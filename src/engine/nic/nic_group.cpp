@@ -137,8 +137,8 @@ Status NicGroup::join(std::span<const nic::Capabilities> hosts) {
         allgather_,
         NicAllgather::join(*client_, group, {map, options_.rank, options_.place, blocks}, joins));
   }
-  const bool is_wanted = hosts.front().preferences.rooted != base::Toggle::off;
-  if (is_wanted && select::nic_root_multicasts(options_.ranks, options_.multicasts, 0)) {
+  if (select::nic_root_multicasts(machine, hosts.front().preferences.rooted, options_.ranks,
+                                  options_.multicasts)) {
     UNISONO_ASSIGN(broadcast_,
                    NicBroadcast::join(*client_, group, {map, options_.rank, options_.place}));
   }

@@ -75,8 +75,9 @@ Status check_rooted(const schedule::Shape& shape, const Circumstances& now) {
     return base::success();
   }
   const auto bytes = static_cast<std::size_t>(shape.count * now.element_bytes);
-  if (collective == Collective::broadcast &&
-      nic_root_multicasts(hosts, now.nic_multicasts, bytes)) {
+  if (collective == Collective::broadcast && bytes <= nic::kPacketBytes &&
+      nic_root_multicasts(machine_of(nic_shape_of(shape, now)), now.nic->rooted, hosts,
+                          now.nic_multicasts)) {
     return base::success();
   }
   return refusal("receivers would wait for all ranks there (UNISONO_NIC_ROOTED=on)");

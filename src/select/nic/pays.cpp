@@ -61,8 +61,11 @@ bool nic_rooted_pays(Collective collective, int hosts) {
   return collective == Collective::reduce && hosts > 1 + nic_fan_in(hosts);
 }
 
-bool nic_root_multicasts(int hosts, bool multicasts, std::size_t bytes) {
-  return multicasts && hosts > 2 && hosts <= UNISONO_NIC_RANKS_MAX && bytes <= nic::kPacketBytes;
+bool nic_root_multicasts(const model::Machine& machine, base::Toggle rooted, int hosts,
+                         bool multicasts) {
+  if (!multicasts || hosts <= 2 || hosts > UNISONO_NIC_RANKS_MAX) return false;
+  if (rooted != base::Toggle::automatic) return rooted == base::Toggle::on;
+  return hosts >= model::constant_of(machine, Constant::nic_root_multicast).count();
 }
 
 NicBlockCosts NicBlockCosts::of(const model::Machine& machine) {

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/settings/settings.hpp"
 #include "model/machine.hpp"
 #include "schedule/shape.hpp"
 
@@ -33,9 +34,11 @@ std::size_t nic_bytes_of_host(const model::Machine& machine);
 // one host's processes would otherwise have to forward for others.
 bool nic_rooted_pays(schedule::Collective collective, int hosts);
 
-// Whether the root of a broadcast multicasts its block itself in the NIC path. It then is faster
-// than by the multicast of the root's process (decision 79).
-bool nic_root_multicasts(int hosts, bool multicasts, std::size_t bytes);
+// Whether the root of a short broadcast multicasts its block itself in the NIC path. It does where
+// that is possible and `rooted`, UNISONO_NIC_ROOTED, asks for it. By default it does where that is
+// faster than the multicast of its process (decision 79).
+bool nic_root_multicasts(const model::Machine& machine, base::Toggle rooted, int hosts,
+                         bool multicasts);
 
 // The costs of an allgather's blocks at a host's program, in nanoseconds; words have 8 bytes.
 struct NicBlockCosts {

@@ -214,7 +214,7 @@ TEST(NicCallOf, BroadcastsOfAnyTypeIfAskedFor) {
 
 TEST(NicCallOf, BroadcastsWhoseRootMulticasts) {
   const auto on = [](std::int64_t bytes, bool multicasts, base::Toggle wish,
-                     const std::vector<int>& hosts = {0, 1, 2, 3}) {
+                     const std::vector<int>& hosts = {0, 1, 2, 3, 4, 5, 6, 7}) {
     return refusal(call_of(Collective::broadcast, arith::Type::byte, bytes), select::Origin::rule,
                    hosts, {.rooted = wish}, base::Reproducible::no, multicasts);
   };
@@ -225,8 +225,9 @@ TEST(NicCallOf, BroadcastsWhoseRootMulticasts) {
   EXPECT_NE(on(1401, true, Toggle::automatic), "");
   EXPECT_NE(on(8, false, Toggle::automatic), "") << "by a tree all wait for all";
   EXPECT_NE(on(8, true, Toggle::off), "");
-  EXPECT_EQ(on(8, true, Toggle::automatic, {0, 1, 1, 2}), "");
-  EXPECT_NE(on(8, true, Toggle::automatic, {0, 0, 1, 1}), "") << "two hosts";
+  EXPECT_EQ(on(8, true, Toggle::automatic, {0, 1, 1, 2, 3, 4, 5, 6, 7}), "");
+  EXPECT_NE(on(8, true, Toggle::automatic, {0, 1, 2, 3, 4, 5, 6, 6}), "") << "seven hosts";
+  EXPECT_EQ(on(8, true, Toggle::on, {0, 1, 1, 2}), "");
   std::vector<int> many(UNISONO_NIC_RANKS_MAX + 1);
   std::iota(many.begin(), many.end(), 0);
   EXPECT_NE(on(8, true, Toggle::automatic, many), "");
