@@ -122,6 +122,7 @@ Communicator::Communicator(job::Job& job, std::vector<int> job_ranks, int rank, 
     : job_(job),
       members_(job, std::move(job_ranks), rank),
       segment_(members_, grant),
+      size_queues_(segment_.size_queues()),
       is_world_(is_world),
       queue_(members_, segment_),
       failures_(members_, segment_, queue_),
@@ -194,7 +195,7 @@ Status Communicator::run(const plan::Plan& plan, const void* input, void* output
   loan_.take_back();
   if (failures_.starts_no_more()) [[unlikely]]
     return failures_.tell();
-  if (!segment_.has_slots(plan)) [[unlikely]]
+  if (!size_queue_of(size_queues_, plan.size).is_real(plan.segments)) [[unlikely]]
     UNISONO_TRY(prepare_slots(segment_, failures_, plan));
   if (plan.has_extras) [[unlikely]] {
     if (plan.learned != nullptr) return run(*plan.learned, input, output);
@@ -221,7 +222,8 @@ Status Communicator::start(const plan::Plan& plan, const void* input, void* outp
   if (failures_.starts_no_more()) [[unlikely]]
     return failures_.tell();
   queue_.make_room();
-  if (!segment_.has_slots(plan)) UNISONO_TRY(prepare_slots(segment_, failures_, plan));
+  if (!size_queue_of(size_queues_, plan.size).is_real(plan.segments))
+    UNISONO_TRY(prepare_slots(segment_, failures_, plan));
   if (plan.has_extras) {
     UNISONO_TRY(prepare({queue_, failures_, watchdog_}, plan, profile::Form::started, pending));
   }

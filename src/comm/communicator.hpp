@@ -121,6 +121,7 @@ class Communicator {
   job::Job& job_;
   Members members_;
   Segment segment_;
+  engine::SizeQueues& size_queues_;
   const bool is_world_;
   OperationQueue queue_;
   FailureState failures_;

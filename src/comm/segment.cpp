@@ -397,8 +397,8 @@ Status Segment::prepare_slots(const plan::Plan& plan) {
   const plan::ReceiveGeometry& receive_buffers = layout_.receive_buffers[plan.size];
   const std::int64_t buffer_bytes = receive_buffers.receive_buffer_bytes();
   const auto all = static_cast<std::uint64_t>(receive_buffers.slot_indexes);
-  const std::uint64_t used =
-      engine::size_queue_of(size_queues_, plan.size).next_sequence() - layout_.first_sequence;
+  engine::SizeQueue& size_queue = engine::size_queue_of(size_queues_, plan.size);
+  const std::uint64_t used = size_queue.next_sequence() - layout_.first_sequence;
   const std::uint64_t wanted = std::max(used + static_cast<std::uint64_t>(plan.segments),
                                         static_cast<std::uint64_t>(kLeastReal / buffer_bytes));
   const int slots = static_cast<int>(wanted >= all ? all : std::bit_ceil(wanted));
@@ -408,12 +408,10 @@ Status Segment::prepare_slots(const plan::Plan& plan) {
   Prepared& prepared = prepared_[plan.size];
   const int now = std::max(before, slots);
   buffer_bytes_ += (now - prepared.slots) * buffer_bytes * receive_buffers.ranks;
-  prepared = {.own = receive_buffers.data_bytes,
-              .group = receive_buffers.data_bytes,
-              .end = std::cmp_less(now, all)
-                         ? layout_.first_sequence + static_cast<std::uint64_t>(now)
-                         : kAllSequences,
-              .slots = now};
+  prepared = {.own = receive_buffers.data_bytes, .group = receive_buffers.data_bytes, .slots = now};
+  size_queue.set_real_end(std::cmp_less(now, all)
+                              ? layout_.first_sequence + static_cast<std::uint64_t>(now)
+                              : kAllSequences);
   return base::success();
 }
 
@@ -460,7 +458,7 @@ Status Segment::prepare_for_hosts(const plan::Plan& plan) {
   };
   Prepared& before = prepared_[plan.size];
   const Prepared now{std::max(before.own, used_of(plan.receive_buffer_bytes)),
-                     std::max(before.group, used_of(plan.multicast_bytes)), kAllSequences};
+                     std::max(before.group, used_of(plan.multicast_bytes))};
   const std::vector<bool> group = members_.multicast_group();
   std::int64_t made = 0;
   for (const int r : members_.here()) {
@@ -471,6 +469,7 @@ Status Segment::prepare_for_hosts(const plan::Plan& plan) {
     UNISONO_TRY(make_real(plan.size, r, before.group, now.group, made));
   }
   before = now;
+  engine::size_queue_of(size_queues_, plan.size).set_real_end(kAllSequences);
   buffer_bytes_ += made;
   return base::success();
 }

@@ -116,15 +116,9 @@ class Segment {
   base::Status prepare(const plan::Plan& plan) {
     const Prepared& is_real = prepared_[plan.size];
     if (plan.receive_buffer_bytes <= is_real.own && plan.multicast_bytes <= is_real.group &&
-        has_slots(plan)) [[likely]]
+        size_queues_[static_cast<std::size_t>(plan.size)].is_real(plan.segments)) [[likely]]
       return base::success();
     return prepare_now(plan);
-  }
-  // For a plan that was prepared: whether that holds for the operation that starts next.
-  bool has_slots(const plan::Plan& plan) const {
-    return size_queues_[static_cast<std::size_t>(plan.size)].next_sequence() +
-               static_cast<std::uint64_t>(plan.segments) <=
-           prepared_[plan.size].end;
   }
   std::int64_t buffer_bytes() const { return buffer_bytes_; }
 
@@ -140,11 +134,9 @@ class Segment {
 
  private:
   // The bytes of a size class's buffers that are real memory, lines apart; -1: none are. Those of
-  // members of this host, and of other hosts' members that send multicasts. And for which sequence
-  // numbers they are: those below `end`.
+  // members of this host, and of other hosts' members that send multicasts.
   struct Prepared {
     std::int64_t own = -1, group = -1;
-    std::uint64_t end = 0;
     int slots = 0;  // on one host
   };
   static constexpr std::uint64_t kAllSequences = std::numeric_limits<std::uint64_t>::max();

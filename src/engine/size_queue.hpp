@@ -25,7 +25,7 @@
 #include <vector>
 
 #include "engine/told_progress.hpp"
-#include "plan/geometry.hpp"
+#include "plan/plan.hpp"
 
 namespace unisono::engine {
 
@@ -153,6 +153,17 @@ class SizeQueue {
   std::byte* later_buffers_of(std::uint64_t sequence) const {
     return buffers_of(sequence + static_cast<std::uint64_t>(later_operations()));
   }
+  // From there to the operation's data, beside what its steps say.
+  static std::int64_t data_offset(const plan::Rotation& rotation, std::uint64_t sequence) {
+    return static_cast<std::int64_t>(sequence >> rotation.slot_indexes_log2 & rotation.mask) *
+           rotation.bytes;
+  }
+  // Whether the next `segments` operations find their receive buffers in real memory.
+  bool is_real(std::int64_t segments) const {
+    return next_ + static_cast<std::uint64_t>(segments) <= real_end_;
+  }
+  // From this sequence number on they do not. The owner of the memory says so.
+  void set_real_end(std::uint64_t sequence) { real_end_ = sequence; }
   CallRecord& record(std::uint64_t sequence, int rank) const {
     return records_[rank * geometry_.slot_indexes + slot_index(sequence)];
   }
@@ -185,6 +196,7 @@ class SizeQueue {
   std::vector<bool> is_remote_;  // by rank; empty: all members are on this host
   ToldProgress told_;
   std::uint64_t next_;
+  std::uint64_t real_end_ = 0;
   std::uint64_t done_;                 // the value of progress_[rank_]
   std::uint64_t slowest_;              // a lower bound of done of this host's members
   std::uint64_t slowest_remote_;       // and of the others
