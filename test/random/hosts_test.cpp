@@ -28,8 +28,8 @@ using harness::TestHosts;
 
 constexpr int kHosts = 3;
 constexpr Limits kLimits{.most_ranks = 6, .hosts = true};
-// A rank that lives longer hangs. Some draws make a program take minutes on a busy machine.
-constexpr unsigned kHangSeconds = 900;
+// A rank that lives longer hangs.
+constexpr unsigned kHangSeconds = 120;
 
 Seeds seeds;
 

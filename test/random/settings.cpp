@@ -106,7 +106,10 @@ Constants draw_constants(base::Prng& prng) {
   Constants all;
   for (const model::ConstantRow& row : model::constant_rows()) {
     if (row.quantity == model::Quantity::time_per_byte || prng.below(2) == 0) continue;
-    all.emplace(row.name, value_of(row.quantity));
+    const std::int64_t value = value_of(row.quantity);
+    // A message for every element of a long vector takes minutes.
+    const bool is_piece = row.id == model::Constant::streamed_piece;
+    all.emplace(row.name, is_piece ? std::max<std::int64_t>(value, 500) : value);
   }
   return all;
 }
