@@ -143,9 +143,11 @@ class ProgramMaker {
   // real memory as far as a call uses them only. Pulled data passes a part that is to stay in a
   // core's cache. Ranks with local counts share the whole data area.
   bool moves_on() const {
-    return plan_.size != SizeClass::small && !context_.hosts.given() && !call_.local_counts &&
+    return are_apart() && plan_.size != SizeClass::small && !call_.local_counts &&
            !plan_.single_copy;
   }
+  // Whether ranks of one host have cores of their own, which wait for each other's cache lines.
+  bool are_apart() const { return !context_.hosts.given() && !context_.oversubscribed; }
 
   // For calls with counts that all ranks know.
   base::Status make_global() {
@@ -164,8 +166,9 @@ class ProgramMaker {
     const ReceiveGeometry& geometry = context_.receive_buffers[size];
     if (!geometry.given() || longest_ * call_.element_bytes > geometry.receive_buffer_bytes())
       return false;
-    // Small buffers have no room for a long round.
-    if (size == SizeClass::small && !context_.hosts.given() &&
+    // On one host the middle ones have room for a long round, and small ones have none.
+    if (size == SizeClass::middle && !context_.hosts.given() && !are_apart()) return false;
+    if (size == SizeClass::small && are_apart() &&
         context_.receive_buffers[SizeClass::middle].given() &&
         longest_ * call_.element_bytes >= limit(model::Constant::moved_from))
       return false;
