@@ -152,6 +152,8 @@ TEST_F(NicHostRanks, BlocksOfMoreThanSixtyFourRanks) {
   Placement host_of;
   for (int rank = 0; rank <= UNISONO_NIC_RANKS_MAX; ++rank) host_of.push_back(rank % kHosts);
   use(host_of);
+  // One of so many may be silent for a second.
+  environment_ = {{"UNISONO_DETECT_TIMEOUT", "300s"}, {"UNISONO_DETECT_TIMEOUT_HOSTS", "300s"}};
   start_daemons();
   auto processes = start_job([](const NicRank& self) {
     for (int call = 0; call < 3; ++call) {
