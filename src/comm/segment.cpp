@@ -415,8 +415,8 @@ Status Segment::prepare_slots(const plan::Plan& plan) {
   return base::success();
 }
 
-// Those of all members. Without page tables: those of each rank for the buffers of all would cost
-// more than the faults of those that it uses.
+// Those of all members. Small ones without page tables: those of each rank for the buffers of all
+// would cost more than the faults of those that it uses.
 Status Segment::make_slots_real(SizeClass size, int before, int now) {
   const plan::ReceiveGeometry& receive_buffers = layout_.receive_buffers[size];
   const std::int64_t buffer_bytes = receive_buffers.receive_buffer_bytes();
@@ -427,8 +427,12 @@ Status Segment::make_slots_real(SizeClass size, int before, int now) {
   const SlotRange ranges[] = {{first, until_end}, {0, now - before - until_end}};
   const std::int64_t begin = offset_ + layout_.queue_buffers[size];
   std::atomic<std::int32_t>& real_slots = header_->real_slots[size];
+  // A long message would take a fault for each of its pages, for many calls.
   const auto commit = [&](std::int64_t place, std::int64_t bytes) {
-    return members_.job().memory().commit_pages(place, bytes, "a communicator's buffers");
+    constexpr const char* kPurpose = "a communicator's buffers";
+    memory::JobMemory& memory = members_.job().memory();
+    return size == SizeClass::small ? memory.commit_pages(place, bytes, kPurpose)
+                                    : memory.commit(place, bytes, kPurpose);
   };
   if (now - before == all) UNISONO_TRY(commit(begin, receive_buffers.total_bytes()));
   for (int rank = 0; now - before < all && rank < receive_buffers.ranks; ++rank) {

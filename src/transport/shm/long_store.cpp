@@ -18,13 +18,15 @@ namespace {
 // Between near cores a cached store takes up to five times as long as one past the caches. There
 // both cores together are faster with it. Between far ones it takes seven times as long and more.
 constexpr double kMuchSlower = 6;
-// After a long round it takes about as long, and three times between far ones.
+// After a long round, one of kLongStoreBytes takes about as long, and three times between far ones.
 constexpr double kMuchSlowerAfterRound = 2.5;
 // A thread that loses its core in a message makes that one look slow, and hardly several in a row.
 constexpr std::uint32_t kSlowInRow = 4;
 // The first messages also pay for memory that they are the first to touch. Later samples cost more
 // than they tell, so that they become rare.
 constexpr std::uint32_t kFirstSample = 8, kSampleEvery = 1024;
+// So the way is not changed before a round of the buffers is over.
+constexpr std::uint32_t kFirstChange = 96;
 // While messages go past the caches, a cached one shows that the cores are near again.
 constexpr std::uint32_t kReturnEvery = 64;
 // By so much a slower sample past the caches counts, as it may have lost its core.
@@ -41,13 +43,13 @@ constexpr bool kGoesPastCaches = false;
 constexpr std::size_t kPaces = 64;
 
 struct Paces {
-  StorePace brief{kMuchSlower}, whole{kMuchSlower};  // whole: of kLongStoreBytes and more
-  StorePace brief_after_round{kMuchSlowerAfterRound}, whole_after_round{kMuchSlowerAfterRound};
+  // brief: of less than kLongStoreBytes
+  StorePace brief{kMuchSlower}, whole{kMuchSlower}, after_round{kMuchSlowerAfterRound};
   std::uint32_t briefs = 0;
 
   StorePace& pace(bool is_brief, bool long_round) {
-    if (is_brief) return long_round ? brief_after_round : brief;
-    return long_round ? whole_after_round : whole;
+    if (is_brief) return brief;
+    return long_round ? after_round : whole;
   }
 };
 thread_local std::array<Paces, kPaces> paces;
@@ -102,7 +104,7 @@ void StorePace::note(Way way, std::size_t bytes, std::int64_t ns) {
         past_per_byte_ == 0 ? per_byte : std::min(per_byte, kMostRise * past_per_byte_);
     return;
   }
-  if (past_per_byte_ == 0) return;
+  if (past_per_byte_ == 0 || count_ < kFirstChange) return;
   slow_ = per_byte > much_slower_ * past_per_byte_ ? std::min(slow_ + 1, kSlowInRow) : 0;
   usual_ = slow_ == kSlowInRow ? Way::past_caches : Way::cached;
 }

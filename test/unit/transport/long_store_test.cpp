@@ -39,8 +39,15 @@ TEST(StorePace, KeepsToTheCachesBetweenNearCores) {
 
 TEST(StorePace, GoesPastTheCachesBetweenFarCores) {
   StorePace pace;
-  EXPECT_GT(run(pace, 10'000, 56'000, 6600), 9800);
+  EXPECT_GT(run(pace, 10'000, 56'000, 6600), 9700);
   EXPECT_EQ(pace.usual(), Way::past_caches);
+}
+
+// Those messages are the first to touch their memory.
+TEST(StorePace, IsNotChangedByTheFirstMessages) {
+  StorePace pace;
+  run(pace, 90, 56'000, 6600);
+  EXPECT_EQ(pace.usual(), Way::cached);
 }
 
 // Where cached stores wait less, a lower ratio decides.
