@@ -182,15 +182,16 @@ plan::ReceiveGeometry plan_small(int ranks, std::int64_t lines, std::int64_t sha
 
 // None if they would be too few or too short to be worth it.
 plan::ReceiveGeometry plan_middle(int ranks, Links links, std::int64_t lines, std::int64_t share) {
+  const plan::ReceiveGeometry none{.ranks = ranks, .lines = 0};
   plan::ReceiveGeometry g{.ranks = ranks,
                           .slot_indexes = kMiddleSlotIndexes,
                           .lines = lines,
                           .data_bytes = kMiddleBuffer};
   if (links == Links::none) {
+    if (ranks > kMostWithMiddle) return none;
     g.slot_indexes = kFewMiddleSlotIndexes;
     g.lines += kPieceLines;
     g.data_bytes = kBulkBuffer;
-    if (ranks > kMostWithMiddle) g.lines = 0;
   }
   while (g.total_bytes() > share) {
     if (g.slot_indexes > kFewMiddleSlotIndexes) {
@@ -198,7 +199,7 @@ plan::ReceiveGeometry plan_middle(int ranks, Links links, std::int64_t lines, st
     } else if (g.data_bytes > kLeastMiddleBuffer) {
       g.data_bytes /= 2;
     } else {
-      return {.ranks = ranks, .lines = 0};
+      return none;
     }
   }
   return g;

@@ -23,7 +23,7 @@ class StorePace {
   enum class Way : std::uint8_t { cached, past_caches };
 
   // Cached stores between far cores take more than so many times as long as stores past the caches.
-  explicit StorePace(double much_slower = 6) : much_slower_(much_slower) {}
+  explicit StorePace(double much_slower) : much_slower_(much_slower) {}
 
   // Mostly the usual way; now and then the other one, to know its time.
   Way next();

@@ -142,7 +142,10 @@ TEST(PlanSegment, StaysWithinItsMemoryWithAnyNumberOfRanks) {
         }
       }
       EXPECT_LE(bytes, base::Settings().bytes(base::Setting::buffers)) << members;
-      if (!layout.receive_buffers[plan::SizeClass::middle].given()) continue;
+      if (!layout.receive_buffers[plan::SizeClass::middle].given()) {
+        EXPECT_EQ(layout.receive_buffers[plan::SizeClass::middle].data_bytes, 0) << members;
+        continue;
+      }
       ++with_middle;
       EXPECT_GE(layout.receive_buffers[plan::SizeClass::middle].slot_indexes, 16) << members;
     }

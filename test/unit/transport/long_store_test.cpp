@@ -16,6 +16,7 @@ namespace {
 
 using Way = StorePace::Way;
 constexpr std::size_t kBytes = std::size_t{128} << 10;
+constexpr double kRatio = 6;
 
 // So many messages; those of each way take so long. How many went past the caches.
 int run(StorePace& pace, int messages, std::int64_t cached_ns, std::int64_t past_ns) {
@@ -29,7 +30,7 @@ int run(StorePace& pace, int messages, std::int64_t cached_ns, std::int64_t past
 }
 
 TEST(StorePace, KeepsToTheCachesBetweenNearCores) {
-  StorePace pace;
+  StorePace pace(kRatio);
   EXPECT_LT(run(pace, 10'000, 4000, 7000), 30) << "samples";
   EXPECT_EQ(pace.usual(), Way::cached);
   // Also where the sender alone would be faster past the caches.
@@ -38,21 +39,21 @@ TEST(StorePace, KeepsToTheCachesBetweenNearCores) {
 }
 
 TEST(StorePace, GoesPastTheCachesBetweenFarCores) {
-  StorePace pace;
+  StorePace pace(kRatio);
   EXPECT_GT(run(pace, 10'000, 56'000, 6600), 9700);
   EXPECT_EQ(pace.usual(), Way::past_caches);
 }
 
 // Those messages are the first to touch their memory.
 TEST(StorePace, IsNotChangedByTheFirstMessages) {
-  StorePace pace;
+  StorePace pace(kRatio);
   run(pace, 90, 56'000, 6600);
   EXPECT_EQ(pace.usual(), Way::cached);
 }
 
 // Where cached stores wait less, a lower ratio decides.
 TEST(StorePace, GoesPastTheCachesAtTheRatioThatItWasGiven) {
-  StorePace usual, lower(2.5);
+  StorePace usual(kRatio), lower(2.5);
   run(usual, 10'000, 24'000, 7000);
   run(lower, 10'000, 24'000, 7000);
   EXPECT_EQ(usual.usual(), Way::cached);
@@ -60,7 +61,7 @@ TEST(StorePace, GoesPastTheCachesAtTheRatioThatItWasGiven) {
 }
 
 TEST(StorePace, ChangesWithTheDistance) {
-  StorePace pace;
+  StorePace pace(kRatio);
   run(pace, 2000, 4000, 7000);
   run(pace, 2000, 56'000, 7000);
   EXPECT_EQ(pace.usual(), Way::past_caches);
@@ -69,7 +70,7 @@ TEST(StorePace, ChangesWithTheDistance) {
 }
 
 TEST(StorePace, IsNotMisledByMessagesThatLostTheirCore) {
-  StorePace pace;
+  StorePace pace(kRatio);
   run(pace, 2000, 4000, 7000);
   for (int i = 0; i < 1000; ++i) {
     const Way way = pace.next();
@@ -79,7 +80,7 @@ TEST(StorePace, IsNotMisledByMessagesThatLostTheirCore) {
 }
 
 TEST(StorePace, ForgetsASampleThatLostItsCore) {
-  StorePace pace;
+  StorePace pace(kRatio);
   run(pace, 100, 4000, 7000);
   Way way = pace.next();
   while (way != Way::past_caches) {
