@@ -72,7 +72,7 @@ struct Preparation {
 };
 
 // A plan that is called again may reach buffers that are not yet real memory.
-Status prepare_slots(Segment& segment, FailureState& failures, const plan::Plan& plan) {
+Status prepare_again(Segment& segment, FailureState& failures, const plan::Plan& plan) {
   const Status prepared = segment.prepare(plan);
   if (!prepared) return failures.refuse(prepared.error().code, prepared.error().message);
   return base::success();
@@ -196,7 +196,7 @@ Status Communicator::run(const plan::Plan& plan, const void* input, void* output
   if (failures_.starts_no_more()) [[unlikely]]
     return failures_.tell();
   if (!size_queue_of(size_queues_, plan.size).is_real(plan.segments)) [[unlikely]]
-    UNISONO_TRY(prepare_slots(segment_, failures_, plan));
+    UNISONO_TRY(prepare_again(segment_, failures_, plan));
   if (plan.has_extras) [[unlikely]] {
     if (plan.learned != nullptr) return run(*plan.learned, input, output);
     if (plan.learns && learner_->takes_calls()) return learner_->run(plan, input, output);
@@ -223,7 +223,7 @@ Status Communicator::start(const plan::Plan& plan, const void* input, void* outp
     return failures_.tell();
   queue_.make_room();
   if (!size_queue_of(size_queues_, plan.size).is_real(plan.segments))
-    UNISONO_TRY(prepare_slots(segment_, failures_, plan));
+    UNISONO_TRY(prepare_again(segment_, failures_, plan));
   if (plan.has_extras) {
     UNISONO_TRY(prepare({queue_, failures_, watchdog_}, plan, profile::Form::started, pending));
   }
