@@ -8,6 +8,7 @@
 #include "arith/type.hpp"
 #include "base/log.hpp"
 #include "comm/segment.hpp"
+#include "harness/calls.hpp"
 #include "harness/world.hpp"
 #include "plan/plan_cache.hpp"
 
@@ -15,6 +16,7 @@ namespace unisono::comm::communicator_test {
 namespace {
 
 using schedule::Collective;
+using test::allreduce;
 using test::World;
 using test::WorldOptions;
 
@@ -23,16 +25,6 @@ WorldOptions ranks(int number, base::Environment settings = {}) {
   options.ranks = number;
   options.settings = std::move(settings);
   return options;
-}
-
-plan::Call allreduce(std::int64_t count) {
-  plan::Call call;
-  call.collective = Collective::allreduce;
-  call.count = count;
-  call.type = static_cast<int>(arith::Type::float64);
-  call.op = static_cast<int>(arith::Operator::sum);
-  call.element_bytes = 8;
-  return call;
 }
 
 TEST(PlanCache, TheSameCallFindsTheSamePlanAndOthersDoNot) {

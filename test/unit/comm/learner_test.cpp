@@ -12,30 +12,20 @@
 #include <string>
 #include <vector>
 
-#include "arith/type.hpp"
 #include "comm/communicator.hpp"
 #include "comm/learning/learned_calls.hpp"
+#include "harness/calls.hpp"
 #include "harness/rank_threads.hpp"
 #include "harness/temporary_folder.hpp"
 
 namespace unisono::comm::learner_test {
 namespace {
 
-using schedule::Collective;
+using test::allreduce;
 using test::RankThread;
 using test::RankThreads;
 
 constexpr int kCalls = 4096;
-
-plan::Call allreduce(std::int64_t count) {
-  plan::Call call;
-  call.collective = Collective::allreduce;
-  call.count = count;
-  call.type = static_cast<int>(arith::Type::float64);
-  call.op = static_cast<int>(arith::Operator::sum);
-  call.element_bytes = 8;
-  return call;
-}
 
 struct Learned {
   std::string algorithm;  // of the last call

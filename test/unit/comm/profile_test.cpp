@@ -11,8 +11,8 @@
 #include <thread>
 #include <vector>
 
-#include "arith/type.hpp"
 #include "comm/communicator.hpp"
+#include "harness/calls.hpp"
 #include "harness/rank_threads.hpp"
 #include "harness/temporary_folder.hpp"
 
@@ -20,19 +20,9 @@ namespace unisono::comm::profile_test {
 namespace {
 
 using nlohmann::json;
-using schedule::Collective;
+using test::allreduce;
 using test::RankThread;
 using test::RankThreads;
-
-plan::Call allreduce(std::int64_t count) {
-  plan::Call call;
-  call.collective = Collective::allreduce;
-  call.count = count;
-  call.type = static_cast<int>(arith::Type::float64);
-  call.op = static_cast<int>(arith::Operator::sum);
-  call.element_bytes = 8;
-  return call;
-}
 
 // The lines between the first and the last one.
 std::vector<json> rows_of(const std::string& path) {

@@ -16,9 +16,9 @@
 #include <thread>
 #include <vector>
 
-#include "arith/type.hpp"
 #include "comm/agreement/consent.hpp"
 #include "comm/start.hpp"
+#include "harness/calls.hpp"
 #include "harness/rank_threads.hpp"
 
 namespace unisono::comm::refusal_test {
@@ -26,6 +26,7 @@ namespace {
 
 using base::Error;
 using base::Status;
+using test::allreduce;
 using test::RankThread;
 using test::RankThreads;
 using Communicators = std::vector<std::unique_ptr<Communicator>>;
@@ -307,16 +308,6 @@ TEST(Refusal, ADeathInAShrinkLeavesNobodyWithACommunicatorThatHangs) {
                   [](RankThread& self, auto& made) { return keep(self.world->shrink(), made); });
     }
   }
-}
-
-plan::Call allreduce(std::int64_t count) {
-  plan::Call call;
-  call.collective = schedule::Collective::allreduce;
-  call.count = count;
-  call.type = static_cast<int>(arith::Type::float64);
-  call.op = static_cast<int>(arith::Operator::sum);
-  call.element_bytes = 8;
-  return call;
 }
 
 Body blocking(std::int64_t count) {

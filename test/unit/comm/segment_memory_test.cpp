@@ -15,9 +15,9 @@
 #include <utility>
 #include <vector>
 
-#include "arith/type.hpp"
 #include "comm/communicator.hpp"
 #include "comm/segment.hpp"
+#include "harness/calls.hpp"
 #include "harness/rank_threads.hpp"
 
 namespace unisono::comm::segment_memory_test {
@@ -25,22 +25,13 @@ namespace {
 
 using base::Status;
 using plan::SizeClass;
+using test::allreduce;
 using test::RankThread;
 using test::RankThreads;
 using Communicators = std::vector<std::unique_ptr<Communicator>>;
 
 constexpr std::int64_t kPage = 4096;
 constexpr std::int64_t kLong = 10'000;  // float64, in buffers for long messages
-
-plan::Call allreduce(std::int64_t count) {
-  plan::Call call;
-  call.collective = schedule::Collective::allreduce;
-  call.count = count;
-  call.type = static_cast<int>(arith::Type::float64);
-  call.op = static_cast<int>(arith::Operator::sum);
-  call.element_bytes = 8;
-  return call;
-}
 
 // Duplicates of a world whose own calls need no more memory, and what they cost.
 class Job {
