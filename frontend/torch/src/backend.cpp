@@ -34,13 +34,28 @@ Backend::BackendPtr Backend::make(StorePtr store, int rank, int size, Millisecon
 }
 
 Backend::WorkPtr Backend::broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) {
+  const auto root = static_cast<int>(options.rootRank);
+  if (tensors.size() > 1 || options.rootTensor != 0) {
+    return submit(
+        OpType::BROADCAST, "unisono:broadcast", options, tensors,
+        [tensors, root, root_tensor = static_cast<int>(options.rootTensor)](const Peers& peers) {
+          return pytorch::broadcast(peers, tensors, root, root_tensor);
+        });
+  }
   return submit(OpType::BROADCAST, "unisono:broadcast", options, tensors,
-                [tensor = only(tensors), root = static_cast<int>(options.rootRank)](
-                    const Peers& peers) { return pytorch::broadcast(peers, tensor, root); });
+                [tensor = only(tensors), root](const Peers& peers) {
+                  return pytorch::broadcast(peers, tensor, root);
+                });
 }
 
 Backend::WorkPtr Backend::allreduce(Tensors& tensors, const c10d::AllreduceOptions& options) {
-  if (only(tensors).layout() == at::kSparse) return allreduce_sparse(tensors, options);
+  if (any_of(tensors).layout() == at::kSparse) return allreduce_sparse(tensors, options);
+  if (tensors.size() > 1) {
+    return submit(OpType::ALLREDUCE, "unisono:all_reduce", options, tensors,
+                  [tensors, op = options.reduceOp](const Peers& peers) {
+                    return all_reduce(peers, tensors, op);
+                  });
+  }
   return submit(OpType::ALLREDUCE, "unisono:all_reduce", options, tensors,
                 [tensor = only(tensors), op = options.reduceOp](const Peers& peers) {
                   return all_reduce(peers, tensor, op);
@@ -50,8 +65,8 @@ Backend::WorkPtr Backend::allreduce(Tensors& tensors, const c10d::AllreduceOptio
 Backend::WorkPtr Backend::allreduce_sparse(Tensors& tensors,
                                            const c10d::AllreduceOptions& options) {
   return submit(OpType::_ALLREDUCE_SPARSE, "unisono:all_reduce_sparse", options, tensors,
-                [tensor = only(tensors), op = options.reduceOp](const Peers& peers) {
-                  return all_reduce_sparse(peers, tensor, op);
+                [tensors, op = options.reduceOp](const Peers& peers) {
+                  return all_reduce_sparse(peers, tensors, op);
                 });
 }
 
@@ -80,6 +95,12 @@ Backend::WorkPtr Backend::reduce(Tensors& tensors, const c10d::ReduceOptions& op
 
 Backend::WorkPtr Backend::allgather(std::vector<Tensors>& outputs, Tensors& inputs,
                                     const c10d::AllgatherOptions& options) {
+  if (inputs.size() > 1) {
+    return submit(
+        OpType::ALLGATHER, "unisono:all_gather", options, flattened(outputs),
+        [outputs, inputs](const Peers& peers) { return all_gather(peers, outputs, inputs); },
+        inputs, outputs.size());
+  }
   return submit(
       OpType::ALLGATHER, "unisono:all_gather", options, flattened(outputs),
       [outputs = flattened(outputs), input = only(inputs)](const Peers& peers) {
@@ -95,14 +116,16 @@ Backend::WorkPtr Backend::allgather_coalesced(std::vector<Tensors>& outputs, Ten
     TORCH_CHECK_VALUE(list.size() == inputs.size(), "unisono: ", list.size(),
                       " outputs of a rank for ", inputs.size(), " inputs");
   }
-  return submit(OpType::ALLGATHER_COALESCED, "unisono:all_gather_coalesced", options,
-                flattened(outputs), [outputs, inputs](const Peers& peers) {
-                  return for_each_of(inputs.size(), [&](std::size_t i) {
-                    Tensors of_ranks;
-                    for (const Tensors& list : outputs) of_ranks.push_back(list[i]);
-                    return all_gather(peers, of_ranks, inputs[i]);
-                  });
-                });
+  return submit(
+      OpType::ALLGATHER_COALESCED, "unisono:all_gather_coalesced", options, flattened(outputs),
+      [outputs, inputs](const Peers& peers) {
+        return for_each_of(inputs.size(), [&](std::size_t i) {
+          Tensors of_ranks;
+          for (const Tensors& list : outputs) of_ranks.push_back(list[i]);
+          return all_gather(peers, of_ranks, inputs[i]);
+        });
+      },
+      inputs, outputs.size());
 }
 
 Backend::WorkPtr Backend::all_gather_single(Tensor& output, Tensor& input,

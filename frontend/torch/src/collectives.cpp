@@ -33,6 +33,13 @@ int finish(int code, const Flat& result) {
   return code;
 }
 
+// Tensors of as many elements.
+void copy_to_all(const Tensor& values, const Tensors& tensors) {
+  for (const Tensor& tensor : tensors) {
+    if (!tensor.is_same(values)) tensor.copy_(values.reshape(tensor.sizes()));
+  }
+}
+
 Counts numels(const Tensors& tensors) {
   Counts all;
   for (const Tensor& tensor : tensors) all.push_back(tensor.numel());
@@ -53,6 +60,19 @@ int broadcast(const Peers& peers, const Tensor& tensor, int root) {
   return peers.rank == root ? code : finish(code, values);
 }
 
+int broadcast(const Peers& peers, const Tensors& tensors, int root, int root_tensor) {
+  if (root_tensor < 0 || root_tensor >= std::ssize(tensors)) {
+    throw BadArgument("tensor " + text(root_tensor) + " of the root is not one of the " +
+                      text(std::ssize(tensors)) + " tensors");
+  }
+  const Tensor& sent = tensors[static_cast<std::size_t>(root_tensor)];
+  require_equal(tensors, sent, "this rank");
+  for (const Tensor& tensor : tensors) Flat::output(tensor);  // all can take a result
+  const int code = broadcast(peers, sent, root);
+  if (code == UNISONO_OK) copy_to_all(sent, tensors);
+  return code;
+}
+
 int all_reduce(const Peers& peers, const Tensor& tensor, const c10d::ReduceOp& op) {
   Flat values = Flat::in_place(tensor);
   const Reduction reduction(op, tensor);
@@ -61,6 +81,27 @@ int all_reduce(const Peers& peers, const Tensor& tensor, const c10d::ReduceOp& o
                                      values.element().type, reduction.op(), peers.comm);
   if (code == UNISONO_OK) reduction.finish(values.tensor(), peers.size);
   return finish(code, values);
+}
+
+int all_reduce(const Peers& peers, const Tensors& tensors, const c10d::ReduceOp& op) {
+  const Tensor& first = tensors.front();
+  require_equal(tensors, first, "this rank");
+  const Reduction reduction(op, first);
+  const auto summand = [&](const Tensor& tensor) {
+    Tensor values = Flat::in_place(tensor).tensor();
+    reduction.prepare(values);
+    return values.reshape({-1});
+  };
+  const Tensor combined = summand(first).clone();
+  for (std::size_t i = 1; i < tensors.size(); ++i) reduction.add(combined, summand(tensors[i]));
+  const Element element = element_of(first);
+  const int code =
+      unisono_allreduce(UNISONO_IN_PLACE, combined.data_ptr(), combined.numel() * element.units,
+                        element.type, reduction.op(), peers.comm);
+  if (code != UNISONO_OK) return code;
+  reduction.finish(combined, peers.size * static_cast<int>(tensors.size()));
+  copy_to_all(combined, tensors);
+  return code;
 }
 
 namespace {
@@ -106,12 +147,18 @@ int gather_rows(const Peers& peers, const std::vector<SparseShape>& shapes, cons
 
 }  // namespace
 
-int all_reduce_sparse(const Peers& peers, const Tensor& tensor, const c10d::ReduceOp& op) {
-  if (tensor.layout() != at::kSparse || !tensor.device().is_cpu()) {
-    throw BadArgument("a tensor is not sparse in coordinate format, in host memory");
-  }
+int all_reduce_sparse(const Peers& peers, const Tensors& tensors, const c10d::ReduceOp& op) {
   if (op.op_ != c10d::ReduceOp::SUM) throw BadArgument("only SUM takes sparse tensors");
-  const Tensor own = tensor.coalesce();
+  Tensor own;
+  for (const Tensor& tensor : tensors) {
+    if (tensor.layout() != at::kSparse || !tensor.device().is_cpu()) {
+      throw BadArgument("a tensor is not sparse in coordinate format, in host memory");
+    }
+    if (differ(shape_of(tensor), shape_of(tensors.front()))) {
+      throw BadArgument("the sparse tensors of this rank have different shapes or types");
+    }
+    own = own.defined() ? own.add(tensor.coalesce()).coalesce() : tensor.coalesce();
+  }
   const SparseShape shape = shape_of(own);
   std::vector<SparseShape> shapes(static_cast<std::size_t>(peers.size));
   int code = unisono_allgather(&shape, shapes.data(), sizeof shape / 8, UNISONO_INT64, peers.comm);
@@ -125,7 +172,8 @@ int all_reduce_sparse(const Peers& peers, const Tensor& tensor, const c10d::Redu
   code = gather_rows(peers, shapes, own.indices().t().contiguous(), indices);
   if (code == UNISONO_OK) code = gather_rows(peers, shapes, own.values(), values);
   if (code != UNISONO_OK) return code;
-  tensor.copy_(at::sparse_coo_tensor(indices.t(), values, tensor.sizes()).coalesce());
+  const Tensor total = at::sparse_coo_tensor(indices.t(), values, own.sizes()).coalesce();
+  for (const Tensor& tensor : tensors) tensor.copy_(total);
   return code;
 }
 
@@ -195,6 +243,26 @@ int all_gather(const Peers& peers, const Tensors& outputs, const Tensor& input) 
                               from.element().type, peers.comm);
   }
   if (code == UNISONO_OK) take_apart(all, outputs);
+  return code;
+}
+
+int all_gather(const Peers& peers, const std::vector<Tensors>& outputs, const Tensors& inputs) {
+  if (outputs.size() != inputs.size()) {
+    throw BadArgument("there are " + text(std::ssize(outputs)) + " lists of outputs for " +
+                      text(std::ssize(inputs)) + " inputs");
+  }
+  require_equal(inputs, inputs.front(), "the input");
+  const std::int64_t of_all = std::ssize(inputs) * peers.size;
+  for (const Tensors& list : outputs) {
+    require_equal(list, inputs.front(), "the output");
+    if (std::ssize(list) == of_all) continue;
+    throw BadArgument("a list of outputs has " + text(std::ssize(list)) + " tensors, not " +
+                      text(of_all));
+  }
+  const Tensor own = joined(inputs), all = room_for(outputs.front());
+  const int code = all_gather(peers, all, own);
+  if (code != UNISONO_OK) return code;
+  for (const Tensors& list : outputs) take_apart(all, list);
   return code;
 }
 

@@ -22,10 +22,15 @@ struct Peers {
 };
 
 int broadcast(const Peers& peers, const Tensor& tensor, int root);
+// One of the root's tensors goes to all tensors of all ranks.
+int broadcast(const Peers& peers, const Tensors& tensors, int root, int root_tensor);
 int all_reduce(const Peers& peers, const Tensor& tensor, const c10d::ReduceOp& op);
-// The sum of sparse tensors in coordinate format, as Gloo's: ranks may have elements at different
-// places, and the result is coalesced.
-int all_reduce_sparse(const Peers& peers, const Tensor& tensor, const c10d::ReduceOp& op);
+// All tensors of all ranks are combined, and each takes the result. An average takes it that all
+// ranks have as many.
+int all_reduce(const Peers& peers, const Tensors& tensors, const c10d::ReduceOp& op);
+// The sum of sparse tensors in coordinate format, as Gloo's: they may have elements at different
+// places, and the result is coalesced. Each tensor of this rank takes it.
+int all_reduce_sparse(const Peers& peers, const Tensors& tensors, const c10d::ReduceOp& op);
 // The average of real numbers, which travel as bfloat16 and are added up as float32 in the order of
 // ranks. Each rank adds up one part, rounds it once, and sends it to all.
 int average_as_bfloat16(const Peers& peers, const Tensor& tensor);
@@ -34,6 +39,8 @@ int reduce(const Peers& peers, const Tensor& tensor, const c10d::ReduceOp& op, i
 int all_gather(const Peers& peers, const Tensor& output, const Tensor& input);
 // The outputs may have different lengths, alike at all ranks.
 int all_gather(const Peers& peers, const Tensors& outputs, const Tensor& input);
+// Each rank has several tensors, and as many lists. Each list takes the tensors of all ranks.
+int all_gather(const Peers& peers, const std::vector<Tensors>& outputs, const Tensors& inputs);
 // At other ranks than the root, `output` is not used, nor are `outputs`.
 int gather(const Peers& peers, const Tensor& output, const Tensor& input, int root);
 int gather(const Peers& peers, const Tensors& outputs, const Tensor& input, int root);

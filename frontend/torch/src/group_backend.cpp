@@ -20,8 +20,13 @@ constexpr int kShrinkAborts = 1;  // torch.distributed.SHRINK_ABORT
 }  // namespace
 
 const Tensor& GroupBackend::only(const Tensors& tensors) {
-  TORCH_CHECK_VALUE(tensors.size() == 1, "unisono takes one tensor for each rank, not ",
+  TORCH_CHECK_VALUE(tensors.size() == 1, "unisono: the call takes one tensor of this rank, not ",
                     tensors.size());
+  return tensors.front();
+}
+
+const Tensor& GroupBackend::any_of(const Tensors& tensors) {
+  TORCH_CHECK_VALUE(!tensors.empty(), "unisono: the call has no tensor of this rank");
   return tensors.front();
 }
 

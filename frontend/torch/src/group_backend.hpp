@@ -70,17 +70,20 @@ class GroupBackend : public c10d::Backend {
   WorkPtr recvAnysource(Tensors& tensors, int tag) override;
 
  protected:
-  // c10d passes lists of one tensor.
+  // torch.distributed passes lists of one tensor. Callers of a ProcessGroup may pass several.
   static const Tensor& only(const Tensors& tensors);
+  // The first one; there has to be one.
+  static const Tensor& any_of(const Tensors& tensors);
   // A back end of the same kind for another group.
   virtual BackendPtr make(StorePtr store, int rank, int size, Milliseconds timeout) const = 0;
 
   // `operation(peers)` returns the library's code. No work for a blocking call that has ended here,
   // as NCCL's back end has it: torch then waits for none. `inputs`: what a profiler shows the
-  // shapes of, and what may be on a device if there are no results; none: the results.
+  // shapes of, and what may be on a device if there are no results; none: the results. The future
+  // has the results in so many lists of equal length.
   template <class CallOptions, class Operation>
   WorkPtr submit(c10d::OpType type, const char* name, const CallOptions& options, Tensors results,
-                 Operation operation, const Tensors& inputs = {}) {
+                 Operation operation, const Tensors& inputs = {}, std::size_t lists = 1) {
     const StayAtEnd stay;
     ++sequence_;
     const Milliseconds timeout = options.timeout.count() > 0 ? options.timeout : options_->timeout;
@@ -98,7 +101,7 @@ class GroupBackend : public c10d::Backend {
       run();
       return nullptr;
     }
-    auto work = c10::make_intrusive<QueuedWork>(getRank(), type, results, name, shown);
+    auto work = c10::make_intrusive<QueuedWork>(getRank(), type, results, name, shown, lists);
     queue_.push(work, std::move(run));
     return work;
   }

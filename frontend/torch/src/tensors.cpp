@@ -227,6 +227,45 @@ bool Reduction::prepare(at::Tensor& values) const {
   return true;
 }
 
+void Reduction::add(const at::Tensor& values, const at::Tensor& more) const {
+  at::Tensor to = values, from = more;
+  if (values.scalar_type() == at::kComplexHalf) {
+    to = at::view_as_real(values);
+    from = at::view_as_real(more);
+  }
+  switch (op_) {
+    case UNISONO_SUM:
+      to.add_(from);
+      return;
+    case UNISONO_PROD:
+      to.mul_(from);
+      return;
+    case UNISONO_MIN:
+      at::minimum_out(to, to, from);
+      return;
+    case UNISONO_MAX:
+      at::maximum_out(to, to, from);
+      return;
+    case UNISONO_LOGICAL_AND:
+      to.logical_and_(from);
+      return;
+    case UNISONO_LOGICAL_OR:
+      to.logical_or_(from);
+      return;
+    case UNISONO_BITWISE_AND:
+      to.bitwise_and_(from);
+      return;
+    case UNISONO_BITWISE_OR:
+      to.bitwise_or_(from);
+      return;
+    case UNISONO_BITWISE_XOR:
+      to.bitwise_xor_(from);
+      return;
+    default:
+      throw BadArgument("the reduction does not take several tensors of a rank");
+  }
+}
+
 namespace {
 
 // torch does not divide integers of these types. The values are contiguous.

@@ -61,6 +61,8 @@ class Reduction {
  public:
   Reduction(const c10d::ReduceOp& op, const at::Tensor& tensor);
   unisono_op_t op() const { return op_; }
+  // Combines `values` with those of another tensor of this rank, by the operator.
+  void add(const at::Tensor& values, const at::Tensor& more) const;
   // Multiplies by the factor of a PREMUL_SUM. True if `values` are new.
   bool prepare(at::Tensor& values) const;
   // Divides by the number of ranks for an average.

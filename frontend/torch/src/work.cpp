@@ -51,12 +51,16 @@ bool QueuedWork::wait(std::chrono::milliseconds timeout) {
   return true;
 }
 
-void QueuedWork::settle(c10::ivalue::Future& future, const std::exception_ptr& error,
-                        const std::vector<at::Tensor>& results) {
+void QueuedWork::settle(c10::ivalue::Future& future, const std::exception_ptr& error) const {
   if (error) {
     future.setError(error);
+  } else if (lists_ == 1) {
+    future.markCompleted(c10::IValue(results_));
   } else {
-    future.markCompleted(c10::IValue(results));
+    std::vector<std::vector<at::Tensor>> lists(lists_);
+    const std::size_t length = lists_ == 0 ? 0 : results_.size() / lists_;
+    for (std::size_t i = 0; i < lists_ * length; ++i) lists[i / length].push_back(results_[i]);
+    future.markCompleted(c10::IValue(std::move(lists)));
   }
 }
 
@@ -64,8 +68,10 @@ c10::intrusive_ptr<c10::ivalue::Future> QueuedWork::getFuture() {
   require_own_process();
   std::unique_lock lock(mutex_);
   if (future_) return future_;
-  future_ = c10::make_intrusive<c10::ivalue::Future>(c10::ListType::create(c10::TensorType::get()));
-  if (completed_) settle(*future_, exception_, results_);
+  c10::TypePtr type = c10::ListType::create(c10::TensorType::get());
+  if (lists_ != 1) type = c10::ListType::create(std::move(type));
+  future_ = c10::make_intrusive<c10::ivalue::Future>(std::move(type));
+  if (completed_) settle(*future_, exception_);
   return future_;
 }
 
@@ -80,7 +86,7 @@ void QueuedWork::complete(std::exception_ptr error) {
     future = future_;
   }
   cv_.notify_all();
-  if (future) settle(*future, error, results_);  // runs callbacks, so without the lock
+  if (future) settle(*future, error);  // runs callbacks, so without the lock
 }
 
 WorkQueue::~WorkQueue() {

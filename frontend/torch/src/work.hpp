@@ -23,10 +23,12 @@ namespace unisono::pytorch {
 class QueuedWork : public c10d::Work {
  public:
   // A profiler shows it from here to its completion as `title`, a literal, with the shapes of
-  // `inputs`. No title: it is not shown.
+  // `inputs`. No title: it is not shown. The future has the results in so many lists of equal
+  // length.
   QueuedWork(int rank, c10d::OpType type, std::vector<at::Tensor> results,
-             const char* title = nullptr, const std::vector<at::Tensor>& inputs = {})
-      : Work(rank, type, title, inputs), results_(std::move(results)) {}
+             const char* title = nullptr, const std::vector<at::Tensor>& inputs = {},
+             std::size_t lists = 1)
+      : Work(rank, type, title, inputs), results_(std::move(results)), lists_(lists) {}
 
   bool wait(std::chrono::milliseconds timeout) override;
   // The rank that has sent, of a complete receive from any rank.
@@ -40,13 +42,13 @@ class QueuedWork : public c10d::Work {
   void complete(std::exception_ptr error);
 
  private:
-  static void settle(c10::ivalue::Future& future, const std::exception_ptr& error,
-                     const std::vector<at::Tensor>& results);
+  void settle(c10::ivalue::Future& future, const std::exception_ptr& error) const;
   // In a forked child: throws DistBackendError unless the operation was complete before.
   void require_own_process();
 
   OwnProcess own_process_;
   std::vector<at::Tensor> results_;
+  std::size_t lists_;
   int source_ = -1;
   c10::intrusive_ptr<c10::ivalue::Future> future_;  // made when it is asked for; under mutex_
 };

@@ -53,11 +53,12 @@ class BadArgument(Exception):
 
 
 class Work(dist.Work):
-    """One operation, complete when its thread says so."""
+    """One operation, complete when its thread says so. Its future has the results in `lists`
+    lists of equal length."""
 
-    def __init__(self, results: list[torch.Tensor]) -> None:
+    def __init__(self, results: list[torch.Tensor], lists: int = 1) -> None:
         super().__init__()
-        self._results = results
+        self._results, self._lists = results, lists
         self._ended = threading.Event()
         self._error: Optional[Exception] = None
         self._lock = threading.Lock()  # for the next one and the end
@@ -69,6 +70,13 @@ class Work(dist.Work):
         if self._error is not None:
             raise self._error
         return self._results
+
+    def _future_value(self) -> Any:
+        results = self._value()
+        if self._lists == 1:
+            return results
+        length = len(results) // max(self._lists, 1)
+        return [results[i * length:(i + 1) * length] for i in range(self._lists)]
 
     def complete(self, error: Optional[Exception]) -> None:
         future = self.end(error)
@@ -120,7 +128,7 @@ class Work(dist.Work):
             is_new, has_ended = self._future is None, self._ended.is_set()
             if is_new:
                 self._source = torch.futures.Future()
-                self._future = self._source.then(lambda _: self._value())
+                self._future = self._source.then(lambda _: self._future_value())
         if is_new and has_ended and self._source is not None:
             self._source.set_result(None)
         return self._future
@@ -168,15 +176,15 @@ class Calls:
         return self._comm
 
     def submit(self, name: str, options: Any, results: list[torch.Tensor],
-               operation: Callable[[], None]) -> Optional[Work]:
+               operation: Callable[[], None], lists: int = 1) -> Optional[Work]:
         """No work for a blocking call that has ended here; torch then waits for none."""
         try:
-            return self._submit(name, options, results, operation)
+            return self._submit(name, options, results, operation, lists)
         finally:
             stay_if_interpreter_ends()
 
     def _submit(self, name: str, options: Any, results: list[torch.Tensor],
-                operation: Callable[[], None]) -> Optional[Work]:
+                operation: Callable[[], None], lists: int) -> Optional[Work]:
         if not self.is_own():
             raise dist.DistBackendError(f"unisono: {name}: a forked child has no part in the group "
                                         "of its parent")
@@ -196,7 +204,7 @@ class Calls:
                 with self._lock:
                     self.pending -= 1
             return None
-        work = Work(results)
+        work = Work(results, lists)
         with self._lock:
             # A callback may wait for what it starts, so another thread serves from now on.
             if self._server in (None, threading.current_thread()):

@@ -20,6 +20,7 @@ import torch
 import torch.distributed as dist
 import unisono
 
+from . import _tensors
 from ._calls import BadArgument, Calls, Work, note_end_of_interpreter, stay_if_interpreter_ends
 from ._exchange import StoreConnection, departure_key, open_session, without_prefixes
 from ._memory import Blocks
@@ -28,84 +29,6 @@ from ._messages import Messages
 _c10d = torch._C._distributed_c10d
 _SHRINK_ABORTS = 1  # torch.distributed.SHRINK_ABORT
 _MOST_DIMENSIONS = 24  # of a sparse tensor
-_WORDS: dict[str, Any] = {
-    "SUM": "sum", "AVG": "sum", "PREMUL_SUM": "sum", "PRODUCT": "prod", "MIN": "min", "MAX": "max",
-    "BAND": "bitwise_and", "BOR": "bitwise_or", "BXOR": "bitwise_xor"}
-_NOT_DIVIDED = (torch.uint16, torch.uint32, torch.uint64)  # by torch
-
-
-def _flat(tensor: torch.Tensor) -> torch.Tensor:
-    """Its values in host memory, in one piece: the tensor's own memory where that is possible."""
-    if tensor.device.type == "meta" or tensor.layout != torch.strided:
-        raise BadArgument(ValueError, f"a tensor on {tensor.device} of layout {tensor.layout} has "
-                           "no dense values in host memory")
-    return tensor.detach().resolve_conj().resolve_neg().cpu().contiguous().view(-1)
-
-
-def _result(tensor: torch.Tensor) -> torch.Tensor:
-    """_flat() of a tensor that takes a result."""
-    if not tensor.is_contiguous() and torch._debug_has_internal_overlap(tensor) == 1:
-        raise BadArgument(ValueError, "a tensor that takes a result has elements that share "
-                          "memory, as after expand(); pass a clone()")
-    return _flat(tensor)
-
-
-def _moved(flat: torch.Tensor) -> torch.Tensor:
-    """For collectives that add nothing up: types that the library does not know as bytes."""
-    return flat if _is_known(flat.dtype) else flat.view(torch.uint8)
-
-
-def _is_known(dtype: torch.dtype) -> bool:
-    return (dtype in (torch.bool, torch.complex64, torch.complex128)
-            or not dtype.is_complex and dtype.itemsize >= (2 if dtype.is_floating_point else 1))
-
-
-def _write(target: torch.Tensor, flat: torch.Tensor) -> None:
-    """Back to where the values of _flat(target) come from."""
-    if flat.data_ptr() != target.data_ptr() or target.device.type != "cpu":
-        target.detach().copy_(flat.view(target.shape))
-
-
-def _same_size(tensors: Sequence[torch.Tensor]) -> bool:
-    return all(tensor.numel() == tensors[0].numel() for tensor in tensors)
-
-
-def _overlap(a: torch.Tensor, b: torch.Tensor) -> bool:
-    return (a.data_ptr() < b.data_ptr() + b.numel() * b.element_size()
-            and b.data_ptr() < a.data_ptr() + a.numel() * a.element_size())
-
-
-def _operator(op: Any, tensor: torch.Tensor) -> Any:
-    name = next((word for word in _WORDS if op == getattr(dist.ReduceOp, word)), None)
-    if name is None:
-        raise BadArgument(TypeError, f"the reduction {op} is unknown")
-    dtype = tensor.dtype
-    real = dtype.is_floating_point or dtype.is_complex
-    is_wrong = (not _is_known(dtype) or name.startswith("B") and real
-                or name in ("MIN", "MAX") and dtype.is_complex
-                or name == "AVG" and dtype == torch.bool
-                or name == "PREMUL_SUM" and not real)
-    if is_wrong:
-        raise BadArgument(TypeError, f"{name} does not take tensors of type {dtype}")
-    return _WORDS[name]
-
-
-def _prepared(op: Any, flat: torch.Tensor) -> torch.Tensor:
-    """The summands: with PREMUL_SUM the products with its factor."""
-    if op != dist.ReduceOp.PREMUL_SUM:
-        return flat
-    factor = op.__getstate__()[1]  # its only way to Python
-    return flat * (factor.to(flat) if isinstance(factor, torch.Tensor) else factor)
-
-
-def _finish(op: Any, flat: torch.Tensor, ranks: int) -> None:
-    if op == dist.ReduceOp.AVG and flat.dtype in _NOT_DIVIDED:
-        values = flat.numpy()
-        values //= ranks
-    elif op == dist.ReduceOp.AVG:
-        is_real = flat.is_floating_point() or flat.is_complex()
-        flat.div_(ranks, rounding_mode=None if is_real else "trunc")
-
 
 # Seconds at most until cancelled operations have returned.
 _CANCELLING = 5.0
@@ -272,45 +195,85 @@ class PythonBackend(_c10d.Backend):
                              timeout)
 
     def send(self, tensors: list[torch.Tensor], target: int, tag: int) -> Any:
-        return self._messages.send(tensors[0], target, tag)
+        return self._messages.send(_tensors.only(tensors), target, tag)
 
     def recv(self, tensors: list[torch.Tensor], source: int, tag: int) -> Any:
-        return self._messages.receive(tensors[0], source, tag)
+        return self._messages.receive(_tensors.only(tensors), source, tag)
 
     def barrier(self, options: Any) -> Any:
         return self._calls.submit("barrier", options, [], lambda: self._calls.comm.barrier())
 
     def broadcast(self, tensors: list[torch.Tensor], options: Any) -> Any:
+        _tensors.any_of(tensors)
+
         def run() -> None:
+            if not 0 <= options.rootTensor < len(tensors):
+                raise BadArgument(ValueError, f"tensor {options.rootTensor} of the root is not one "
+                                  f"of the {len(tensors)} tensors")
+            tensor = tensors[options.rootTensor]
+            _tensors.require_equal(tensors, tensor)
             is_root = self._group[0] == options.rootRank
-            flat = _flat(tensors[0]) if is_root else _result(tensors[0])
-            self._calls.comm.broadcast(_moved(flat), options.rootRank)
+            flat = _tensors.flat(tensor) if is_root else _tensors.result(tensor)
+            if len(tensors) > 1:
+                for other in tensors:
+                    _tensors.result(other)  # all can take a result
+            self._calls.comm.broadcast(_tensors.moved(flat), options.rootRank)
             if not is_root:
-                _write(tensors[0], flat)
+                _tensors.write(tensor, flat)
+            _tensors.copy_to_all(tensor, tensors)
         return self._calls.submit("broadcast", options, tensors, run)
 
     def _reduced(self, tensor: torch.Tensor, op: Any) -> None:
-        word, flat = _operator(op, tensor), _prepared(op, _result(tensor))
+        word, flat = _tensors.operator(op, tensor), _tensors.prepared(op, _tensors.result(tensor))
         self._calls.comm.allreduce(unisono.IN_PLACE, flat, word)
-        _finish(op, flat, self._group[1])
-        _write(tensor, flat)
+        _tensors.finish(op, flat, self._group[1])
+        _tensors.write(tensor, flat)
+
+    def _reduced_together(self, tensors: list[torch.Tensor], op: Any) -> None:
+        """All tensors of all ranks, each of which takes the result."""
+        first = tensors[0]
+        _tensors.require_equal(tensors, first)
+        word = _tensors.operator(op, first)
+        combined = _tensors.prepared(op, _tensors.result(first)).clone()
+        for tensor in tensors[1:]:
+            summand = _tensors.prepared(op, _tensors.result(tensor))
+            _tensors.combine(word, combined, summand)
+        self._calls.comm.allreduce(unisono.IN_PLACE, combined, word)
+        _tensors.finish(op, combined, self._group[1] * len(tensors))
+        _tensors.copy_to_all(combined, tensors)
 
     def allreduce(self, tensors: list[torch.Tensor], options: Any) -> Any:
-        if tensors[0].layout == torch.sparse_coo:
+        if _tensors.any_of(tensors).layout == torch.sparse_coo:
             return self.allreduce_sparse(tensors, options)
+        run = self._reduced_together if len(tensors) > 1 else self._reduced
+        what: Any = tensors if len(tensors) > 1 else tensors[0]
         return self._calls.submit("all_reduce", options, tensors,
-                                  lambda: self._reduced(tensors[0], options.reduceOp))
+                                  lambda: run(what, options.reduceOp))
 
-    def _reduced_sparse(self, tensor: torch.Tensor, op: Any) -> None:
-        if tensor.layout != torch.sparse_coo or tensor.device.type != "cpu":
-            raise BadArgument(ValueError, "a tensor is not sparse in coordinate format, in host "
-                              "memory")
+    @staticmethod
+    def _own_sum(tensors: list[torch.Tensor]) -> torch.Tensor:
+        """The sum of the sparse tensors of this rank."""
+        first = tensors[0]
+        for tensor in tensors:
+            if tensor.layout != torch.sparse_coo or tensor.device.type != "cpu":
+                raise BadArgument(ValueError, "a tensor is not sparse in coordinate format, in "
+                                  "host memory")
+            if tensor.dim() > _MOST_DIMENSIONS:
+                raise BadArgument(ValueError, f"a sparse tensor has {tensor.dim()} dimensions; at "
+                                  f"most {_MOST_DIMENSIONS} are possible")
+            if (tensor.shape, tensor.sparse_dim(), tensor.dtype) != (
+                    first.shape, first.sparse_dim(), first.dtype):
+                raise BadArgument(ValueError, "the sparse tensors of this rank have different "
+                                  "shapes or types")
+        total = first.detach().coalesce()
+        for tensor in tensors[1:]:
+            total = (total + tensor.detach().coalesce()).coalesce()
+        return total
+
+    def _reduced_sparse(self, tensors: list[torch.Tensor], op: Any) -> None:
         if op != dist.ReduceOp.SUM:
             raise BadArgument(ValueError, "only SUM takes sparse tensors")
-        if tensor.dim() > _MOST_DIMENSIONS:
-            raise BadArgument(ValueError, f"a sparse tensor has {tensor.dim()} dimensions; at most "
-                              f"{_MOST_DIMENSIONS} are possible")
-        own = tensor.coalesce()
+        own = self._own_sum(tensors)
         sizes = [*own.shape, *[0] * (_MOST_DIMENSIONS - own.dim())]
         shape = torch.tensor([own._nnz(), own.sparse_dim(), own.dim(),
                               zlib.crc32(str(own.dtype).encode()), *sizes])
@@ -325,20 +288,21 @@ class PythonBackend(_c10d.Backend):
         values = self._rows_of_all(own.values().contiguous(), counts)
         total = torch.sparse_coo_tensor(indices.t(), values, own.shape).coalesce()
         with torch.no_grad():  # detach() would give the sparse tensor another content
-            tensor.copy_(total)
+            for tensor in tensors:
+                tensor.copy_(total)
 
     def _rows_of_all(self, rows: torch.Tensor, counts: list[int]) -> torch.Tensor:
         length = rows[:1].numel() if len(rows) > 0 else rows.new_empty(1, *rows.shape[1:]).numel()
         every = torch.empty(sum(counts), *rows.shape[1:], dtype=rows.dtype)
-        own = _moved(rows.view(-1))
+        own = _tensors.moved(rows.view(-1))
         scale = rows.element_size() // own.element_size()
-        self._calls.comm.allgatherv(own, _moved(every.view(-1)),
+        self._calls.comm.allgatherv(own, _tensors.moved(every.view(-1)),
                                     counts=[count * length * scale for count in counts])
         return every
 
     def allreduce_sparse(self, tensors: list[torch.Tensor], options: Any) -> Any:
         return self._calls.submit("all_reduce_sparse", options, tensors,
-                                  lambda: self._reduced_sparse(tensors[0], options.reduceOp))
+                                  lambda: self._reduced_sparse(tensors, options.reduceOp))
 
     def _averaged(self, tensor: torch.Tensor) -> None:
         if not tensor.is_floating_point():
@@ -367,21 +331,23 @@ class PythonBackend(_c10d.Backend):
         return self._calls.submit("all_reduce_coalesced", options, tensors, run)
 
     def reduce(self, tensors: list[torch.Tensor], options: Any) -> Any:
+        tensor = _tensors.only(tensors)
+
         def run() -> None:
             op, root = options.reduceOp, options.rootRank
-            word, flat = _operator(op, tensors[0]), _flat(tensors[0])
+            word, flat = _tensors.operator(op, tensor), _tensors.flat(tensor)
             if self._group[0] == root:
                 self._calls.comm.reduce(unisono.IN_PLACE, flat, word, root)
-                _finish(op, flat, self._group[1])
-                _write(tensors[0], flat)
+                _tensors.finish(op, flat, self._group[1])
+                _tensors.write(tensor, flat)
             else:
                 self._calls.comm.reduce(flat, None, word, root)
         return self._calls.submit("reduce", options, tensors, run)
 
     def _gathered(self, outputs: Sequence[torch.Tensor], tensor: torch.Tensor) -> None:
-        own = _moved(_flat(tensor))
+        own = _tensors.moved(_tensors.flat(tensor))
         self._require(outputs, tensor)
-        if _same_size(outputs):
+        if _tensors.same_size(outputs):
             every = torch.empty(own.numel() * len(outputs), dtype=own.dtype)
             self._calls.comm.allgather(own, every)
         else:
@@ -407,8 +373,31 @@ class PythonBackend(_c10d.Backend):
                                   .view(output.shape))
             begin += length
 
+    def _gathered_together(self, outputs: list[list[torch.Tensor]],
+                           inputs: list[torch.Tensor]) -> None:
+        """Each list takes the tensors of all ranks."""
+        _tensors.require_equal(inputs, inputs[0])
+        for outputs_of_list in outputs:
+            _tensors.require_equal(outputs_of_list, inputs[0])
+            if len(outputs_of_list) != len(inputs) * self._group[1]:
+                raise BadArgument(ValueError, f"a list of outputs has {len(outputs_of_list)} "
+                                  f"tensors, not {len(inputs) * self._group[1]}")
+        own = torch.cat([_tensors.moved(_tensors.flat(tensor)) for tensor in inputs])
+        every = torch.empty(own.numel() * self._group[1], dtype=own.dtype)
+        self._calls.comm.allgather(own, every)
+        for outputs_of_list in outputs:
+            self._distribute(every, outputs_of_list)
+
     def allgather(self, outputs: list[list[torch.Tensor]], inputs: list[torch.Tensor],
                   options: Any) -> Any:
+        _tensors.any_of(inputs)
+        if len(outputs) != len(inputs):
+            raise ValueError(f"unisono: there are {len(outputs)} lists of outputs for "
+                             f"{len(inputs)} inputs")
+        if len(inputs) > 1:
+            return self._calls.submit("all_gather", options, sum(outputs, []),
+                                      lambda: self._gathered_together(outputs, inputs),
+                                      len(outputs))
         return self._calls.submit("all_gather", options, outputs[0],
                                   lambda: self._gathered(outputs[0], inputs[0]))
 
@@ -417,18 +406,20 @@ class PythonBackend(_c10d.Backend):
         def run() -> None:
             for index, tensor in enumerate(inputs):
                 self._gathered([of_rank[index] for of_rank in outputs], tensor)
-        return self._calls.submit("all_gather_coalesced", options, sum(outputs, []), run)
+        return self._calls.submit("all_gather_coalesced", options, sum(outputs, []), run,
+                                  len(outputs))
 
     def _gathered_single(self, output: torch.Tensor, tensor: torch.Tensor) -> None:
         if output.numel() != tensor.numel() * self._group[1] or output.dtype != tensor.dtype:
             raise BadArgument(ValueError, f"the output has {output.numel()} elements of "
                                f"{output.dtype}, not those of {self._group[1]} inputs")
-        flat = _result(output)
-        own = _flat(tensor)
+        flat = _tensors.result(output)
+        own = _tensors.flat(tensor)
         place = flat.narrow(0, self._group[0] * own.numel(), own.numel())
         is_in_place = place.data_ptr() == own.data_ptr()
-        self._calls.comm.allgather(unisono.IN_PLACE if is_in_place else _moved(own), _moved(flat))
-        _write(output, flat)
+        self._calls.comm.allgather(unisono.IN_PLACE if is_in_place else _tensors.moved(own),
+                                   _tensors.moved(flat))
+        _tensors.write(output, flat)
 
     def all_gather_single(self, output: torch.Tensor, tensor: torch.Tensor, options: Any) -> Any:
         return self._calls.submit("all_gather_single", options, [output],
@@ -443,12 +434,14 @@ class PythonBackend(_c10d.Backend):
 
     def gather(self, outputs: list[list[torch.Tensor]], inputs: list[torch.Tensor],
                options: Any) -> Any:
+        tensor = _tensors.only(inputs)
+
         def run() -> None:
-            own = _moved(_flat(inputs[0]))
+            own = _tensors.moved(_tensors.flat(tensor))
             if self._group[0] != options.rootRank:
                 self._calls.comm.gather(own, None, options.rootRank)
                 return
-            self._require(outputs[0], inputs[0])
+            self._require(sum(outputs, []), tensor)
             every = torch.empty(own.numel() * self._group[1], dtype=own.dtype)
             self._calls.comm.gather(own, every, options.rootRank)
             self._distribute(every, outputs[0])
@@ -456,38 +449,42 @@ class PythonBackend(_c10d.Backend):
 
     def scatter(self, outputs: list[torch.Tensor], inputs: list[list[torch.Tensor]],
                 options: Any) -> Any:
+        output = _tensors.only(outputs)
+
         def run() -> None:
-            flat = _result(outputs[0])
+            flat = _tensors.result(output)
             every = None
             if self._group[0] == options.rootRank:
-                self._require(inputs[0], outputs[0])
-                every = torch.cat([_moved(_flat(part)) for part in inputs[0]])
-            self._calls.comm.scatter(every, _moved(flat), options.rootRank)
-            _write(outputs[0], flat)
+                parts = sum(inputs, [])
+                self._require(parts, output)
+                every = torch.cat([_tensors.moved(_tensors.flat(part)) for part in parts])
+            self._calls.comm.scatter(every, _tensors.moved(flat), options.rootRank)
+            _tensors.write(output, flat)
         return self._calls.submit("scatter", options, outputs, run)
 
     def _scattered(self, output: torch.Tensor, parts: Sequence[torch.Tensor], op: Any) -> None:
-        word, flat = _operator(op, output), _result(output)
+        word, flat = _tensors.operator(op, output), _tensors.result(output)
         self._require(parts, output)
-        counts = None if _same_size(parts) else [part.numel() for part in parts]
-        self._calls.comm.reduce_scatter(_prepared(op, torch.cat([_flat(part) for part in parts])),
-                                        flat, word, counts)
-        _finish(op, flat, self._group[1])
-        _write(output, flat)
+        counts = None if _tensors.same_size(parts) else [part.numel() for part in parts]
+        summands = _tensors.prepared(op, torch.cat([_tensors.flat(part) for part in parts]))
+        self._calls.comm.reduce_scatter(summands, flat, word, counts)
+        _tensors.finish(op, flat, self._group[1])
+        _tensors.write(output, flat)
 
     def reduce_scatter(self, outputs: list[torch.Tensor], inputs: list[list[torch.Tensor]],
                        options: Any) -> Any:
+        output = _tensors.only(outputs)
         return self._calls.submit(
             "reduce_scatter", options, outputs,
-            lambda: self._scattered(outputs[0], inputs[0], options.reduceOp))
+            lambda: self._scattered(output, sum(inputs, []), options.reduceOp))
 
     def _scattered_single(self, output: torch.Tensor, tensor: torch.Tensor, op: Any) -> None:
-        word, flat = _operator(op, output), _result(output)
+        word, flat = _tensors.operator(op, output), _tensors.result(output)
         if output.untyped_storage().data_ptr() == tensor.untyped_storage().data_ptr():
             flat = torch.empty_like(flat)  # the input may hold the output
-        self._calls.comm.reduce_scatter(_prepared(op, _flat(tensor)), flat, word)
-        _finish(op, flat, self._group[1])
-        _write(output, flat)
+        self._calls.comm.reduce_scatter(_tensors.prepared(op, _tensors.flat(tensor)), flat, word)
+        _tensors.finish(op, flat, self._group[1])
+        _tensors.write(output, flat)
 
     def reduce_scatter_single(self, output: torch.Tensor, tensor: torch.Tensor,
                               options: Any) -> Any:
@@ -503,11 +500,12 @@ class PythonBackend(_c10d.Backend):
 
     def _exchanged(self, received: torch.Tensor, sent: torch.Tensor, receive_counts: list[int],
                    send_counts: list[int]) -> None:
-        if _overlap(received, sent):
+        if _tensors.overlap(received, sent):
             sent = sent.clone()
-        scale = sent.element_size() // _moved(sent).element_size()
-        self._calls.comm.alltoallv(_moved(sent), [count * scale for count in send_counts],
-                                   _moved(received), [count * scale for count in receive_counts])
+        scale = sent.element_size() // _tensors.moved(sent).element_size()
+        self._calls.comm.alltoallv(_tensors.moved(sent), [count * scale for count in send_counts],
+                                   _tensors.moved(received),
+                                   [count * scale for count in receive_counts])
 
     def _counts(self, tensor: torch.Tensor, rows: list[int]) -> list[int]:
         size = self._group[1]
@@ -522,10 +520,10 @@ class PythonBackend(_c10d.Backend):
     def all_to_all_single(self, output: torch.Tensor, tensor: torch.Tensor, output_rows: list[int],
                           input_rows: list[int], options: Any) -> Any:
         def run() -> None:
-            flat = _result(output)
-            self._exchanged(flat, _flat(tensor), self._counts(output, output_rows),
+            flat = _tensors.result(output)
+            self._exchanged(flat, _tensors.flat(tensor), self._counts(output, output_rows),
                             self._counts(tensor, input_rows))
-            _write(output, flat)
+            _tensors.write(output, flat)
         return self._calls.submit("all_to_all_single", options, [output], run)
 
     def alltoall(self, outputs: list[torch.Tensor], inputs: list[torch.Tensor],
@@ -534,7 +532,7 @@ class PythonBackend(_c10d.Backend):
             self._require(inputs, outputs[0])
             self._require(outputs, inputs[0])
             received = torch.empty(sum(each.numel() for each in outputs), dtype=outputs[0].dtype)
-            self._exchanged(received, torch.cat([_flat(part) for part in inputs]),
+            self._exchanged(received, torch.cat([_tensors.flat(part) for part in inputs]),
                             [each.numel() for each in outputs], [each.numel() for each in inputs])
             self._distribute(received, outputs)
         return self._calls.submit("all_to_all", options, outputs, run)

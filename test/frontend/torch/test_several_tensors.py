@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Calls of a ProcessGroup with several tensors of each rank, against those of Gloo."""
+
+import pytest
+import torch
+import torch.distributed as dist
+from jobs import run
+from torch._C._distributed_c10d import AllgatherOptions
+
+Op = dist.ReduceOp
+TYPES = [torch.int32, torch.float64, torch.bfloat16]
+
+
+@pytest.fixture(params=["compiled", "python"])
+def kind(request, monkeypatch):
+    monkeypatch.setenv("TORCH_UNISONO", request.param)
+    return request.param
+
+
+def in_one_piece(count, dtype=torch.float64):
+    """Gloo takes no others."""
+    return [tensor.contiguous() for tensor in tensors(count, dtype)]
+
+
+def tensors(count, dtype=torch.float64, size=5):
+    """Every second element of some memory, so that no tensor lies in one piece."""
+    first = dist.get_rank() * count
+    return [(torch.arange(2 * size) % 3 + first + i + 1).to(dtype)[::2] for i in range(count)]
+
+
+def with_op(op):
+    options = dist.AllreduceOptions()
+    options.reduceOp = op
+    return options
+
+
+def from_root(root, tensor):
+    options = dist.BroadcastOptions()
+    options.rootRank, options.rootTensor = root, tensor
+    return options
+
+
+def groups():
+    return dist.group.WORLD, dist.new_group(backend="gloo")
+
+
+def same(got, expected):
+    torch.testing.assert_close(got, expected, rtol=0, atol=0)
+
+
+def all_reduces():
+    ours, gloo = groups()
+    for count in (1, 2, 3):
+        for dtype in TYPES:
+            ops = [Op.SUM, Op.MIN, Op.MAX]
+            if dtype != torch.bfloat16:
+                ops.append(Op.PRODUCT)  # exact
+            if not dtype.is_floating_point:
+                ops += [Op.BAND, Op.BOR, Op.BXOR]
+            for op in ops:
+                got, expected = tensors(count, dtype), in_one_piece(count, dtype)
+                value = ours.allreduce(got, with_op(op)).get_future().wait()
+                gloo.allreduce(expected, with_op(op)).wait()
+                same(value, expected)
+                same(got, expected)
+    return True
+
+
+def test_all_reduces(tmp_path, kind):
+    assert run(all_reduces, tmp_path, 3) == [True] * 3
+
+
+def averages():
+    """Gloo divides the first tensor only, by the number of ranks."""
+    size, results = dist.get_world_size(), []
+    for dtype in TYPES:
+        got = tensors(2, dtype)
+        dist.group.WORLD.allreduce(got, with_op(Op.AVG)).wait()
+        of_all = [(torch.arange(10) % 3 + i + 1)[::2] for i in range(2 * size)]
+        mean = torch.stack(of_all).sum(0).div(2 * size)
+        expected = mean.to(dtype) if dtype.is_floating_point else mean.trunc().to(dtype)
+        same(got, [expected, expected])
+        results.append(got[0].tolist())
+    factor = dist._make_nccl_premul_sum(2.0)
+    got = tensors(2)
+    dist.group.WORLD.allreduce(got, with_op(factor)).wait()
+    expected = 2 * torch.stack([(torch.arange(10) % 3 + i + 1.0)[::2]
+                                for i in range(2 * size)]).sum(0).to(torch.float64)
+    same(got, [expected, expected])
+    return results
+
+
+def test_averages_and_factors_are_of_all_tensors(tmp_path, kind):
+    results = run(averages, tmp_path, 2)
+    assert results[0] == results[1]
+    assert results[0][0] == [3, 5, 4, 3, 5] or results[0][0] == [2, 4, 3, 2, 4]
+
+
+def sparse_sums():
+    ours, gloo = groups()
+    rank = dist.get_rank()
+
+    def made(count):
+        return [torch.sparse_coo_tensor([[rank, 4 - i, rank]], [1.0 + i, 2.0, 5.0], (6,))
+                for i in range(count)]
+    for count in (1, 2, 3):
+        got, expected = made(count), made(count)
+        value = ours.allreduce(got).get_future().wait()
+        gloo.allreduce(expected).wait()
+        assert len(got) == len(value) == count
+        for ours_is, value_is, gloos_is in zip(got, value, expected):
+            assert ours_is.is_coalesced()
+            same(ours_is.to_dense(), gloos_is.to_dense())
+            same(value_is.to_dense(), gloos_is.to_dense())
+    return True
+
+
+def test_sparse_sums(tmp_path, kind):
+    assert run(sparse_sums, tmp_path, 2) == [True] * 2
+
+
+def broadcasts():
+    ours, gloo = groups()
+    for count in (1, 2, 3):
+        for root in range(dist.get_world_size()):
+            for index in range(count):
+                got, expected = tensors(count), in_one_piece(count)
+                value = ours.broadcast(got, from_root(root, index)).get_future().wait()
+                gloo.broadcast(expected, from_root(root, index)).wait()
+                same(value, expected)
+                same(got, expected)
+    return True
+
+
+def test_broadcasts(tmp_path, kind):
+    assert run(broadcasts, tmp_path, 3) == [True] * 3
+
+
+def all_gathers():
+    ours, gloo = groups()
+    size = dist.get_world_size()
+    for dtype in [*TYPES, torch.bool]:
+        for count in (1, 2, 3):
+            values = []
+            for group, made in ((ours, tensors), (gloo, in_one_piece)):
+                outputs = [[torch.zeros(5, dtype=dtype) for _ in range(count * size)]
+                           for _ in range(count)]
+                future = group.allgather(outputs, made(count, dtype)).get_future()
+                values.append((future.wait(), outputs))
+            same(values[0], values[1])
+    return True
+
+
+def test_all_gathers(tmp_path, kind):
+    assert run(all_gathers, tmp_path, 3) == [True] * 3
+
+
+def errors():
+    """Those of all ranks alike: the group goes on."""
+    group, size = dist.group.WORLD, dist.get_world_size()
+    one, other_type, longer = torch.zeros(1), torch.zeros(1, dtype=torch.int32), torch.zeros(2)
+    spread = torch.zeros(1).expand(3)
+    back_end = group._get_backend(torch.device("cpu"))  # torch itself takes no empty lists
+    reduce, gather = dist.ReduceOptions(), dist.GatherOptions()
+    calls = {
+        "no tensor": lambda: back_end.allreduce([], with_op(Op.SUM)),
+        "no tensor to send": lambda: back_end.broadcast([], from_root(0, 0)),
+        "no tensor to gather": lambda: back_end.allgather([], [], AllgatherOptions()),
+        "types": lambda: group.allreduce([one, other_type]),
+        "lengths": lambda: group.allreduce([one, longer]),
+        "shared elements": lambda: group.allreduce([torch.zeros(3), spread]),
+        "types to send": lambda: group.broadcast([one, other_type], from_root(0, 0)),
+        "lengths to send": lambda: group.broadcast([one, longer], from_root(0, 0)),
+        "root's tensor": lambda: group.broadcast([one], from_root(0, 1)),
+        "lists": lambda: group.allgather([[one] * size * 2], [one, one]),
+        "outputs": lambda: group.allgather([[one] * size] * 2, [one, one]),
+        "one tensor only": lambda: group.reduce([one, one], reduce),
+        "one input only": lambda: group.gather([[one] * size], [one, one], gather),
+    }
+    seen = {}
+    for name, call in calls.items():
+        try:
+            call().wait()
+        except (ValueError, TypeError) as error:
+            seen[name] = type(error).__name__
+        value = torch.ones(1)
+        group.allreduce([value]).wait()
+        assert value.item() == size, name
+    return seen
+
+
+def test_errors(tmp_path, kind):
+    expected = {name: "ValueError" for name in (
+        "no tensor", "no tensor to send", "no tensor to gather", "lengths", "shared elements",
+        "lengths to send", "root's tensor", "lists", "outputs", "one tensor only",
+        "one input only")}
+    expected |= {"types": "TypeError", "types to send": "TypeError"}
+    assert run(errors, tmp_path, 2) == [expected] * 2
