@@ -80,9 +80,7 @@ Backend::WorkPtr Backend::allreduce_coalesced(Tensors& tensors,
                                               const c10d::AllreduceCoalescedOptions& options) {
   return submit(OpType::ALLREDUCE_COALESCED, "unisono:all_reduce_coalesced", options, tensors,
                 [tensors, op = options.reduceOp](const Peers& peers) {
-                  return for_each_of(tensors.size(), [&](std::size_t i) {
-                    return all_reduce(peers, tensors[i], op);
-                  });
+                  return all_reduce_each(peers, tensors, op);
                 });
 }
 

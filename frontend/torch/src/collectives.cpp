@@ -104,6 +104,19 @@ int all_reduce(const Peers& peers, const Tensors& tensors, const c10d::ReduceOp&
   return code;
 }
 
+int all_reduce_each(const Peers& peers, const Tensors& tensors, const c10d::ReduceOp& op) {
+  const bool are_apart = !share_memory(tensors);
+  int code = UNISONO_OK;
+  Tensors reduced;
+  for (std::size_t i = 0; i < tensors.size() && code == UNISONO_OK; ++i) {
+    reduced.push_back(are_apart ? tensors[i] : tensors[i].clone());
+    code = all_reduce(peers, reduced.back(), op);
+  }
+  if (code != UNISONO_OK || are_apart) return code;
+  for (std::size_t i = 0; i < tensors.size(); ++i) tensors[i].copy_(reduced[i]);
+  return code;
+}
+
 namespace {
 
 // All that ranks have to agree on, and how many elements each has.

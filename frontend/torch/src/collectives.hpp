@@ -28,6 +28,8 @@ int all_reduce(const Peers& peers, const Tensor& tensor, const c10d::ReduceOp& o
 // All tensors of all ranks are combined, and each takes the result. An average takes it that all
 // ranks have as many.
 int all_reduce(const Peers& peers, const Tensors& tensors, const c10d::ReduceOp& op);
+// Each tensor with those of its place on the other ranks. A tensor may be in the list twice.
+int all_reduce_each(const Peers& peers, const Tensors& tensors, const c10d::ReduceOp& op);
 // The sum of sparse tensors in coordinate format, as Gloo's: they may have elements at different
 // places, and the result is coalesced. Each tensor of this rank takes it.
 int all_reduce_sparse(const Peers& peers, const Tensors& tensors, const c10d::ReduceOp& op);

@@ -4,9 +4,11 @@
 #include <ATen/ATen.h>
 #include <ATen/MemoryOverlap.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "errors.hpp"
 
@@ -145,6 +147,22 @@ void take_apart(const at::Tensor& joined, const std::vector<at::Tensor>& tensors
     tensor.copy_(joined.narrow(0, begin, tensor.numel()).view(tensor.sizes()));
     begin += tensor.numel();
   }
+}
+
+bool share_memory(const std::vector<at::Tensor>& tensors) {
+  std::vector<std::pair<const char*, const char*>> places;  // begin and end
+  for (const at::Tensor& tensor : tensors) {
+    if (tensor.layout() != at::kStrided || tensor.numel() == 0) continue;
+    std::int64_t last = 0;
+    for (std::int64_t i = 0; i < tensor.dim(); ++i) last += (tensor.size(i) - 1) * tensor.stride(i);
+    const auto* const begin = static_cast<const char*>(tensor.const_data_ptr());
+    places.emplace_back(begin, begin + (last + 1) * static_cast<std::int64_t>(tensor.itemsize()));
+  }
+  std::ranges::sort(places);
+  for (std::size_t i = 1; i < places.size(); ++i) {
+    if (places[i].first < places[i - 1].second) return true;
+  }
+  return false;
 }
 
 void require_type(const at::Tensor& tensor, const at::Tensor& like) {

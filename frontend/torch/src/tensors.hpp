@@ -51,6 +51,8 @@ class Flat {
 at::Tensor joined(const std::vector<at::Tensor>& tensors);
 at::Tensor room_for(const std::vector<at::Tensor>& tensors);
 void take_apart(const at::Tensor& joined, const std::vector<at::Tensor>& tensors);
+// Whether two of them may have an element in common.
+bool share_memory(const std::vector<at::Tensor>& tensors);
 // All have as many elements as the first, of the type of `like`.
 void require_equal(const std::vector<at::Tensor>& tensors, const at::Tensor& like,
                    const char* name);

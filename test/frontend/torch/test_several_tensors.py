@@ -119,6 +119,47 @@ def test_sparse_sums(tmp_path, kind):
     assert run(sparse_sums, tmp_path, 2) == [True] * 2
 
 
+def listed_twice():
+    """A tensor, and one that has some of its elements."""
+    rank, size = dist.get_rank(), dist.get_world_size()
+    same_one, memory = torch.tensor([rank + 1.0]), torch.arange(6.0) + rank
+    work = dist.all_reduce_coalesced([same_one, same_one], async_op=True)
+    work.wait()
+    dist.all_reduce_coalesced([memory[:4], memory[2:]])
+    apart = torch.arange(6.0) + rank
+    dist.all_reduce_coalesced([apart[:3], apart[3:]])
+    ranks = size * (size - 1) / 2
+    same(same_one, torch.tensor([ranks + size]))
+    same(memory, torch.arange(6.0) * size + ranks)
+    same(apart, torch.arange(6.0) * size + ranks)
+    return True
+
+
+def test_tensors_that_are_listed_twice(tmp_path, kind):
+    assert run(listed_twice, tmp_path, 3) == [True] * 3
+
+
+def in_inference_mode():
+    size = dist.get_world_size()
+    with torch.inference_mode():
+        plain, scattered = torch.ones(3), torch.ones(3, 2)[:, 0]
+        sparse = torch.sparse_coo_tensor([[1]], [1.0], (3,))
+        outputs = [torch.zeros(3, 2)[:, 0] for _ in range(size)]
+        for work in [dist.all_reduce(plain, async_op=True),
+                     dist.all_reduce(scattered, async_op=True),
+                     dist.all_reduce(sparse, async_op=True),
+                     dist.all_gather(outputs, torch.ones(3, 2)[:, 0], async_op=True)]:
+            work.wait()
+    same([plain, scattered], [torch.full((3,), float(size))] * 2)
+    same(sparse.to_dense(), torch.tensor([0.0, size, 0.0]))
+    same(outputs, [torch.ones(3)] * size)
+    return True
+
+
+def test_asynchronous_calls_in_inference_mode(tmp_path, kind):
+    assert run(in_inference_mode, tmp_path, 2) == [True] * 2
+
+
 def broadcasts():
     ours, gloo = groups()
     for count in (1, 2, 3):

@@ -205,6 +205,8 @@ class Calls:
                     self.pending -= 1
             return None
         work = Work(results, lists)
+        if torch.is_inference_mode_enabled():  # only there may tensors of that mode be written
+            operation = torch.inference_mode()(operation)
         with self._lock:
             # A callback may wait for what it starts, so another thread serves from now on.
             if self._server in (None, threading.current_thread()):

@@ -326,8 +326,12 @@ class PythonBackend(_c10d.Backend):
 
     def allreduce_coalesced(self, tensors: list[torch.Tensor], options: Any) -> Any:
         def run() -> None:
-            for tensor in tensors:
+            are_apart = not _tensors.share_memory(tensors)  # a tensor may be in the list twice
+            each = tensors if are_apart else [tensor.clone() for tensor in tensors]
+            for tensor in each:
                 self._reduced(tensor, options.reduceOp)
+            for tensor, reduced in zip(tensors, each):
+                _tensors.copy_to_all(reduced, [tensor])
         return self._calls.submit("all_reduce_coalesced", options, tensors, run)
 
     def reduce(self, tensors: list[torch.Tensor], options: Any) -> Any:

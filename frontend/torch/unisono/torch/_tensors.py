@@ -93,6 +93,18 @@ def same_size(tensors: Sequence[torch.Tensor]) -> bool:
     return all(tensor.numel() == tensors[0].numel() for tensor in tensors)
 
 
+def share_memory(tensors: Sequence[torch.Tensor]) -> bool:
+    """Whether two of them may have an element in common."""
+    places = []
+    for tensor in tensors:
+        if tensor.layout == torch.strided and tensor.numel() > 0:
+            last = sum((size - 1) * step for size, step in zip(tensor.shape, tensor.stride()))
+            begin = tensor.data_ptr()
+            places.append((begin, begin + (last + 1) * tensor.element_size()))
+    places.sort()
+    return any(after[0] < before[1] for before, after in zip(places, places[1:]))
+
+
 def overlap(a: torch.Tensor, b: torch.Tensor) -> bool:
     return (a.data_ptr() < b.data_ptr() + b.numel() * b.element_size()
             and b.data_ptr() < a.data_ptr() + a.numel() * a.element_size())
