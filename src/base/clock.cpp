@@ -8,11 +8,19 @@
 
 namespace unisono::base {
 
-std::int64_t now_ns() {
+namespace {
+
+std::int64_t time_of(clockid_t clock) {
   timespec now{};
-  clock_gettime(CLOCK_MONOTONIC, &now);
+  clock_gettime(clock, &now);
   return now.tv_sec * kSecond + now.tv_nsec;
 }
+
+}  // namespace
+
+std::int64_t now_ns() { return time_of(CLOCK_MONOTONIC); }
+
+std::int64_t thread_time_ns() { return time_of(CLOCK_THREAD_CPUTIME_ID); }
 
 int poll_timeout_ms(std::int64_t deadline_ns) {
   const std::int64_t left = deadline_ns - now_ns();

@@ -53,12 +53,13 @@ void Cores::settle(const Ranks& ranks, bool has_network, int shared_by_hosts,
   const double per_core = topology::ranks_per_core(here_);
   oversubscribed_ = per_core > 1;
   suffice_for_agents_ = 2 * per_core <= 1;
-  const int turns = std::max(1, static_cast<int>(std::ceil(per_core)));
-  contention_.expect_turns_of(turns);
+  ranks_per_core_ = std::max(1, static_cast<int>(std::ceil(per_core)));
+  contention_.expect_turns_of(ranks_per_core_);
   count_ = topology::count_cores(topology::all_cores(here_));
   // A look at the network is a system call: nothing is won by not giving the core away in between.
-  wait_policy_ = wait::WaitPolicy::for_ranks(wait_times_of(machine), oversubscribed_ || has_network,
-                                             settings.time_ns(base::Setting::spin), turns);
+  wait_policy_ =
+      wait::WaitPolicy::for_ranks(wait_times_of(machine), oversubscribed_ || has_network,
+                                  settings.time_ns(base::Setting::spin), ranks_per_core_);
   const base::Toggle short_slices = settings.toggle(base::Setting::short_slices);
   if (short_slices == base::Toggle::off) wait_policy_.short_slices = wait::ShortSlices::never;
   if (short_slices == base::Toggle::on) wait_policy_.short_slices = wait::ShortSlices::at_once;

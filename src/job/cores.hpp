@@ -27,6 +27,8 @@ class Cores {
   // More ranks than cores.
   bool are_oversubscribed() const { return oversubscribed_; }
   int count() const { return count_; }
+  // So many ranks take turns on the core that most of them share; at least 1.
+  int ranks_per_core() const { return ranks_per_core_; }
   // The cores of the machine that all hosts are on; 0: they are not known to be on one.
   int shared_by_hosts() const { return shared_by_hosts_; }
   // A core for each rank, and one for each agent.
@@ -41,7 +43,7 @@ class Cores {
   std::vector<topology::UsableCores> here_;  // by place among the ranks of this host
   std::size_t place_ = 0;
   bool oversubscribed_ = false;
-  int count_ = 1, shared_by_hosts_ = 0;
+  int count_ = 1, ranks_per_core_ = 1, shared_by_hosts_ = 0;
   bool suffice_for_agents_ = false;
   wait::WaitPolicy wait_policy_;
   wait::CoreContention contention_;

@@ -36,6 +36,8 @@ struct alignas(64) RankHeader {
   // the value that they should find there.
   std::atomic<std::uint64_t> probe_address, probe_value;
   std::atomic<std::uint64_t> stops;  // the word of a StopWatch; for the ranks of its host
+  // When a rank of its host last looked at /proc whether it lives; by base::now_ns().
+  std::atomic<std::int64_t> looked_ns;
   // For a rank of another host: the rank of this host that has logged its silence, + 1; 0: none.
   std::atomic<std::uint64_t> suspected_by;
   std::atomic<std::uint64_t> passed_on;  // 1: this host has reported to others that the rank is

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // When a rank that sleeps in a wait looks thoroughly for reasons why its operations do not end.
-// With many ranks such a look takes milliseconds, in which its core does nothing else. After a
-// short delay of one rank, the looks of others would delay all for longer, and so more of them
-// would sleep. So the wait must have lasted, however long ago the last look was. Pure; any thread.
+// With many ranks such a look takes long, in which its core does nothing else. After a short delay
+// of one rank, the looks of others would delay all for longer, and so more of them would sleep. So
+// the wait must have lasted, however long ago the last look was. And the looks of all ranks of a
+// core together take a small part of its time: their cost grows with the square of the number of
+// ranks. Pure; any thread.
 #pragma once
 
 #include <algorithm>
@@ -12,13 +14,23 @@
 
 namespace unisono::comm {
 
-// The time between two thorough looks, and before the first.
+// The time before the first thorough look of a wait, and at least between two.
 inline constexpr std::int64_t kThoroughlyEveryNs = 10 * base::kMillisecond;
+// At most: a reason is found after this time.
+inline constexpr std::int64_t kThoroughlyWithinNs = 2 * base::kSecond;
+
+// The time until the next look, after one that took `look_ns` of a core. The looks of the `ranks`
+// that share it take at most a 20th of its time.
+constexpr std::int64_t pause_between_looks_ns(std::int64_t look_ns, int ranks) {
+  constexpr std::int64_t kPart = 20;
+  const std::int64_t longest_ns = kThoroughlyWithinNs / (kPart * std::max(ranks, 1));
+  return std::max(kThoroughlyEveryNs, std::min(look_ns, longest_ns) * kPart * std::max(ranks, 1));
+}
 
 // Whether a look is due in a wait that began at `waits_from_ns`.
 constexpr bool is_thorough_look_due(std::int64_t now_ns, std::int64_t looked_ns,
-                                    std::int64_t waits_from_ns) {
-  return now_ns - std::max(looked_ns, waits_from_ns) > kThoroughlyEveryNs;
+                                    std::int64_t waits_from_ns, std::int64_t pause_ns) {
+  return now_ns - std::max(looked_ns, waits_from_ns) > pause_ns;
 }
 
 // Whether to look at the processes of other ranks too, each of which costs system calls. A rank

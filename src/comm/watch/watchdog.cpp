@@ -38,7 +38,8 @@ Watchdog::Watchdog(const Members& members, OperationQueue& queue, FailureState& 
       calls_(calls),
       ends_(ends),
       // A member may have called, and failed, before: the first check sees it.
-      events_seen_(members.job().events().count() - 1) {}
+      events_seen_(members.job().events().count() - 1),
+      pause_ns_(kThoroughlyEveryNs) {}
 
 void Watchdog::examine(bool thoroughly) {
   // An update from another host may have overtaken the packets that it refers to.
@@ -68,9 +69,14 @@ void Watchdog::handle_events() {
 
 void Watchdog::examine_after_sleep() {
   const std::int64_t now = base::now_ns();
-  const bool due = is_thorough_look_due(now, examined_ns_, longest_wait_from_ns(queue_, now));
-  if (due) examined_ns_ = now;
-  examine(due);
+  if (!is_thorough_look_due(now, examined_ns_, longest_wait_from_ns(queue_, now), pause_ns_)) {
+    return examine(false);
+  }
+  const std::int64_t before = base::thread_time_ns();
+  examine(true);
+  const std::int64_t look_ns = base::thread_time_ns() - before;
+  examined_ns_ = base::now_ns();
+  pause_ns_ = pause_between_looks_ns(look_ns, members_.job().cores().ranks_per_core());
 }
 
 void Watchdog::examine_now_and_then() {

@@ -71,6 +71,7 @@ class Watchdog {
   std::uint32_t events_seen_;
   bool someone_gone_ = false;
   std::int64_t examined_ns_ = 0;  // the last thorough look
+  std::int64_t pause_ns_;         // until the next one
 };
 
 }  // namespace unisono::comm

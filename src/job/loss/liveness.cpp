@@ -59,7 +59,8 @@ void Liveness::watch(Process process, Method method) {
       if (!ended_.valid()) ended_.reset(epoll_create1(EPOLL_CLOEXEC));
       // Without this, deaths are noticed by poll() alone.
       epoll_event event{.events = EPOLLIN, .data = {}};
-      if (ended_.valid()) epoll_ctl(ended_.get(), EPOLL_CTL_ADD, process.pidfd.get(), &event);
+      has_all_ &= ended_.valid() &&
+                  epoll_ctl(ended_.get(), EPOLL_CTL_ADD, process.pidfd.get(), &event) == 0;
       by_descriptor_.push_back(std::move(process));
       return;
     }
@@ -75,13 +76,20 @@ void Liveness::watch(Process process, Method method) {
   by_proc_.push_back(std::move(process));
 }
 
-std::vector<int> Liveness::poll() {
+// A look at all of them costs a step for each.
+bool Liveness::may_have_ended() const {
+  if (poll_set_.empty() || !has_all_) return !poll_set_.empty();
+  pollfd any{ended_.get(), POLLIN, 0};
+  return ::poll(&any, 1, 0) != 0;
+}
+
+std::vector<int> Liveness::poll(const std::function<bool(int rank)>& is_due) {
   std::vector<int> dead = std::exchange(dead_, {});
   const auto told = [&dead](const Process& process) {
     dead.insert(dead.end(), process.ranks.begin(), process.ranks.end());
   };
   // A negative count (EINTR, no memory) means: nothing learnt this time.
-  if (!poll_set_.empty() && ::poll(poll_set_.data(), poll_set_.size(), 0) > 0) {
+  if (may_have_ended() && ::poll(poll_set_.data(), poll_set_.size(), 0) > 0) {
     for (std::size_t i = poll_set_.size(); i-- > 0;) {
       if (poll_set_[i].revents == 0) continue;
       told(by_descriptor_[i]);
@@ -91,13 +99,20 @@ std::vector<int> Liveness::poll() {
       poll_set_.erase(poll_set_.begin() + static_cast<std::ptrdiff_t>(i));
     }
   }
-  std::erase_if(by_proc_, [&told](Process& process) {
-    const bool ended = has_ended(process.pid, process.start_time);
+  std::erase_if(by_proc_, [&](Process& process) {
+    const bool ended = is_due(process.ranks.front()) && has_ended(process.pid, process.start_time);
     if (ended) told(process);
     return ended;
   });
   std::sort(dead.begin(), dead.end());
   return dead;
+}
+
+bool is_first_to_look(std::atomic<std::int64_t>& looked_ns, std::int64_t now_ns,
+                      std::int64_t interval_ns) {
+  std::int64_t last_ns = looked_ns.load(std::memory_order_relaxed);
+  return now_ns - last_ns >= interval_ns &&
+         looked_ns.compare_exchange_strong(last_ns, now_ns, std::memory_order_relaxed);
 }
 
 bool process_is_stopped(pid_t pid) {

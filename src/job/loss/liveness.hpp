@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Liveness: notices the death of the processes behind a job's ranks. It uses a pidfd each, or looks
-// at /proc where pidfds are missing or the limit of descriptors is reached. poll() never blocks and
-// costs one system call for up to kMostDescriptors processes. It is for waits that have lasted a
-// while, not for the data path. One thread at a time. Also measures how long a living process has
+// at /proc where pidfds are missing or the limit of descriptors is reached. poll() never blocks. It
+// costs one system call for up to kMostDescriptors processes while none has ended, and several for
+// each of the others. It is for waits that have lasted a while, not for the data path. One thread
+// at a time. Also measures how long a living process has
 // been stopped (decision 35).
 #pragma once
 
 #include <poll.h>
 #include <sys/types.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -33,8 +36,9 @@ class Liveness {
                     Method method = Method::automatic);
 
   // The ranks whose process has ended since the last call, ascending; each is reported once. A
-  // process that has ended but was not yet waited for by its parent counts as ended.
-  std::vector<int> poll();
+  // process that has ended but was not yet waited for by its parent counts as ended. A look at
+  // /proc for the process of a rank is made if `is_due` says so.
+  std::vector<int> poll(const std::function<bool(int rank)>& is_due = [](int) { return true; });
 
   // Readable while poll() would tell of a process that ended after the constructor, as far as these
   // are watched by pidfds; -1: none are. To sleep on.
@@ -52,13 +56,21 @@ class Liveness {
     std::string start_time;
   };
   void watch(Process process, Method method);
+  bool may_have_ended() const;
 
   std::vector<Process> by_descriptor_;
   std::vector<pollfd> poll_set_;  // parallel to by_descriptor_
   std::vector<Process> by_proc_;
   std::vector<int> dead_;   // not reported yet
   base::Descriptor ended_;  // epoll of the pidfds
+  bool has_all_ = true;     // of them
 };
+
+// Whether the caller is to look at a rank's process now. One of all ranks of the host is told so in
+// each interval, and what it finds is there for all. Otherwise each of many ranks would read the
+// records of all. `looked_ns` is the rank's, in memory that they share. Any thread.
+bool is_first_to_look(std::atomic<std::int64_t>& looked_ns, std::int64_t now_ns,
+                      std::int64_t interval_ns);
 
 // Whether the process is stopped (SIGSTOP and its like). Not while a debugger holds it, nor if
 // /proc does not tell. Any thread.

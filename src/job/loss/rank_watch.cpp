@@ -34,7 +34,7 @@ void RankWatch::look(std::int64_t now_ns) {
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock.owns_lock() || now_ns - looked_ns_ < interval_ns() / 2) return;
   looked_ns_ = now_ns;
-  bool found = mark_dead();
+  bool found = mark_dead(now_ns);
   if (network_ != nullptr && ranks_.has_tables()) {
     multicast_.watch();
     found |= look_at_hosts();
@@ -44,7 +44,7 @@ void RankWatch::look(std::int64_t now_ns) {
 
 void RankWatch::look_for_deaths() {
   const std::lock_guard lock(mutex_);
-  if (mark_dead()) events_.raise();
+  if (mark_dead(base::now_ns())) events_.raise();
 }
 
 void RankWatch::look_at_multicast() {
@@ -52,9 +52,14 @@ void RankWatch::look_at_multicast() {
   multicast_.watch();
 }
 
-bool RankWatch::mark_dead() {
+bool RankWatch::mark_dead(std::int64_t now_ns) {
   bool found = false;
-  for (const int rank : liveness_.poll()) found |= losses_.mark_gone(rank, RankState::dead);
+  const auto is_due = [&](int rank) {
+    // Before there are tables, each rank looks for itself.
+    return !ranks_.has_tables() ||
+           is_first_to_look(ranks_.entry(rank).looked_ns, now_ns, interval_ns() / 2);
+  };
+  for (const int rank : liveness_.poll(is_due)) found |= losses_.mark_gone(rank, RankState::dead);
   return found;
 }
 

@@ -43,7 +43,7 @@ class RankWatch {
   void give_up_silent(std::int64_t patience_ns);
 
  private:
-  bool mark_dead();
+  bool mark_dead(std::int64_t now_ns);
   bool look_at_hosts();
   void log_suspicion(int rank, std::int64_t silence_ns);
 

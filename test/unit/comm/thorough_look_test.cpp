@@ -8,22 +8,49 @@ namespace unisono::comm::thorough_look_test {
 namespace {
 
 constexpr std::int64_t kLong = base::kSecond, kShort = base::kMillisecond, kNow = 100 * kLong;
+constexpr std::int64_t kPause = 10 * kShort;
+
+bool is_due(std::int64_t now_ns, std::int64_t looked_ns, std::int64_t waits_from_ns) {
+  return is_thorough_look_due(now_ns, looked_ns, waits_from_ns, kPause);
+}
 
 TEST(ThoroughLook, IsDueInAWaitThatHasLasted) {
-  EXPECT_TRUE(is_thorough_look_due(kNow, 0, kNow - kLong));
-  EXPECT_TRUE(is_thorough_look_due(kNow, kNow - kLong, kNow - 2 * kLong));
-  EXPECT_TRUE(is_thorough_look_due(kNow, kNow - 2 * kLong, kNow - kLong));
-  EXPECT_TRUE(is_thorough_look_due(kNow, kNow - kLong, 0)) << "a wait for no operation";
+  EXPECT_TRUE(is_due(kNow, 0, kNow - kLong));
+  EXPECT_TRUE(is_due(kNow, kNow - kLong, kNow - 2 * kLong));
+  EXPECT_TRUE(is_due(kNow, kNow - 2 * kLong, kNow - kLong));
+  EXPECT_TRUE(is_due(kNow, kNow - kLong, 0)) << "a wait for no operation";
 }
 
 // With many ranks a look takes longer than the delay that put this rank to sleep.
 TEST(ThoroughLook, IsNotDueInAWaitThatHasOnlyBegun) {
-  EXPECT_FALSE(is_thorough_look_due(kNow, 0, kNow - kShort));
-  EXPECT_FALSE(is_thorough_look_due(kNow, kNow - kLong, kNow));
+  EXPECT_FALSE(is_due(kNow, 0, kNow - kShort));
+  EXPECT_FALSE(is_due(kNow, kNow - kLong, kNow));
 }
 
-TEST(ThoroughLook, IsNotDueAgainAtOnce) {
-  EXPECT_FALSE(is_thorough_look_due(kNow, kNow - kShort, kNow - kLong));
+TEST(ThoroughLook, IsNotDueAgainAtOnce) { EXPECT_FALSE(is_due(kNow, kNow - kShort, kNow - kLong)); }
+
+// With as many ranks as here, the looks of all took most of the cores, and calls a hundred times as
+// long.
+TEST(ThoroughLook, OfAllRanksOfACoreTakeASmallPartOfIt) {
+  constexpr std::int64_t kLook = 370 * base::kMicrosecond;
+  for (const int ranks : {1, 2, 16, 64, 140}) {
+    const std::int64_t pause_ns = pause_between_looks_ns(kLook, ranks);
+    EXPECT_LE(20 * ranks * kLook, pause_ns) << ranks;
+    EXPECT_LE(pause_ns, kThoroughlyWithinNs) << ranks;
+  }
+  EXPECT_EQ(pause_between_looks_ns(0, 1), kThoroughlyEveryNs);
+  EXPECT_EQ(pause_between_looks_ns(kLook, 1), kThoroughlyEveryNs) << "a short one";
+  EXPECT_EQ(pause_between_looks_ns(kLook, 0), kThoroughlyEveryNs);
+  EXPECT_FALSE(is_thorough_look_due(kNow, kNow - kLong, kNow - kLong, kLong));
+  EXPECT_TRUE(is_thorough_look_due(kNow, kNow - kLong, kNow - kLong, kLong - 1));
+}
+
+TEST(ThoroughLook, ComesInTheEndHoweverLongItTakes) {
+  for (const int ranks : {1, 140, 100'000, 2'000'000'000}) {
+    const std::int64_t pause_ns = pause_between_looks_ns(kNow, ranks);
+    EXPECT_LE(pause_ns, kThoroughlyWithinNs) << ranks;
+    EXPECT_GE(pause_ns, kThoroughlyEveryNs) << ranks;
+  }
 }
 
 TEST(ThoroughLook, SparesTheProcessesInAWaitThatIsShortForTheLimit) {

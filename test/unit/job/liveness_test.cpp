@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <filesystem>
 #include <initializer_list>
 #include <iterator>
@@ -160,6 +161,25 @@ TEST(Liveness, WatchesMoreProcessesThanItHasDescriptors) {
   sleepers.front()->kill_without_reaping();
   sleepers.back()->kill_without_reaping();
   EXPECT_EQ(liveness.poll(), (std::vector<int>{0, static_cast<int>(kProcesses) - 1}));
+}
+
+TEST(Liveness, LooksAtProcOnlyWhereThatIsDue) {
+  Sleeper first, second;
+  Liveness liveness({{first.pid()}, {second.pid()}}, Liveness::Method::proc_only);
+  first.kill_without_reaping();
+  second.kill_without_reaping();
+  EXPECT_TRUE(liveness.poll([](int) { return false; }).empty());
+  EXPECT_EQ(liveness.poll([](int rank) { return rank == 1; }), std::vector<int>{1});
+  EXPECT_EQ(liveness.poll(), std::vector<int>{0});
+}
+
+TEST(Liveness, OneRankOfAHostLooksInEachInterval) {
+  std::atomic<std::int64_t> looked_ns = 0;
+  EXPECT_TRUE(is_first_to_look(looked_ns, 1'000, 100));
+  EXPECT_FALSE(is_first_to_look(looked_ns, 1'000, 100)) << "another one";
+  EXPECT_FALSE(is_first_to_look(looked_ns, 1'099, 100));
+  EXPECT_TRUE(is_first_to_look(looked_ns, 1'100, 100));
+  EXPECT_FALSE(is_first_to_look(looked_ns, 1'050, 100)) << "a clock that was read before";
 }
 
 TEST(Liveness, WatchesNothingInAProcessOfThreads) {
