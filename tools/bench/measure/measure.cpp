@@ -17,9 +17,13 @@ constexpr std::int64_t kFewestLoops = 3;  // where calls are so slow that one ha
 constexpr std::int64_t kMostCalls = 1'000'000;  // in one loop
 constexpr std::int64_t kMostSamples = 100'000;  // single calls
 constexpr std::int64_t kFewestSamples = 5;
-constexpr std::int64_t kTrialCalls = 4;    // single calls whose time sets the number
-constexpr std::int64_t kFewestTrials = 8;  // calls of a loop that sets the number of the others
-constexpr double kWarmupShare = 0.05;      // of the time for a cell
+// Single calls whose time sets the number. A trial may lose its core, so the fastest counts.
+constexpr std::int64_t kTrials = 3;
+constexpr std::int64_t kTrialCalls = 4;
+// Calls of a loop that sets the number of the others. The first calls of a communicator make its
+// memory real, some 64 slot indexes in turn, and take many times as long as later ones.
+constexpr std::int64_t kFewestTrials = 64;
+constexpr double kWarmupShare = 0.05;  // of the time for a cell
 
 class Measurer {
  public:
@@ -68,7 +72,7 @@ base::Result<std::int64_t> Measurer::warm_up() {
     // Rank 0 says how many calls fit, or 0: not known well enough yet.
     const bool known = options_.warmup >= 0 || calls >= kMostCalls ||
                        (std::min(elapsed_ns, last_ns) >= enough_ns &&
-                        (calls >= kFewestTrials || elapsed_ns >= 10 * enough_ns));
+                        (calls >= kFewestTrials || elapsed_ns >= method_ns()));
     const auto fitting = static_cast<std::int64_t>(method_ns() / std::min(call_ns, last_call_ns));
     last_ns = elapsed_ns;
     last_call_ns = call_ns;
@@ -124,12 +128,15 @@ base::Status Measurer::loop() {
 base::Result<std::int64_t> Measurer::choose_samples() {
   const std::int64_t trial =
       options_.warmup >= 0 ? std::max<std::int64_t>(options_.warmup, 1) : kTrialCalls;
-  const std::int64_t start = base::now_ns();
-  UNISONO_ASSIGN(const SingleCalls tried, call_singly(place_, cell_, trial, phase_));
-  wrong_ += tried.wrong;
+  std::int64_t trial_ns = std::numeric_limits<std::int64_t>::max();
+  for (std::int64_t i = 0; i < (options_.warmup >= 0 ? 1 : kTrials); ++i) {
+    const std::int64_t start = base::now_ns();
+    UNISONO_ASSIGN(const SingleCalls tried, call_singly(place_, cell_, trial, phase_));
+    trial_ns = std::clamp<std::int64_t>(base::now_ns() - start, 1, trial_ns);
+    wrong_ += tried.wrong;
+  }
   if (options_.iterations > 0) return options_.iterations;
-  const double call_ns =
-      std::max(1.0, static_cast<double>(base::now_ns() - start) / static_cast<double>(trial));
+  const double call_ns = static_cast<double>(trial_ns) / static_cast<double>(trial);
   const auto fitting = static_cast<std::int64_t>(method_ns() / call_ns);
   return agree(place_, std::clamp(fitting, kFewestSamples, kMostSamples));
 }
