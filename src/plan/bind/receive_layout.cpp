@@ -62,6 +62,9 @@ void ReceiveLayout::place() {
   if (options_.staged_multicast || !options_.group.empty()) {
     for (int r = 0; r < ranks; ++r) place_outboxes(r);
   }
+  if (gathers_at_senders()) {
+    for (int r = 0; r < ranks; ++r) place_long_sends(r);
+  }
   for (int r = 0; r < ranks; ++r) place_rank(r);
   if (!pulls_.any()) return;
   for (int r = 0; r < ranks; ++r) place_taken(r);
@@ -136,6 +139,29 @@ void ReceiveLayout::place_outboxes(int rank) {
       if (options_.hosts.share(rank, target.peer)) continue;
       at(rank).multicast_bytes = at(rank).data_bytes;  // other hosts have a copy of the outbox
     }
+  }
+}
+
+// The root of a gather receives all blocks, and no other rank more than a part of them. So its
+// buffer would limit the parts of long blocks, while those of others are empty. Two ranks are
+// alike.
+bool ReceiveLayout::gathers_at_senders() const {
+  const schedule::Shape& shape = schedule_of(0).shape;
+  return shape.collective == schedule::Collective::gather && shape.ranks > 2 &&
+         options_.staged_multicast && !options_.hosts.given();
+}
+
+// In the sender's buffers, where the receiver reads them, as it reads a multicast. Flags of short
+// messages stay together, in the buffers of the rank that waits for them.
+void ReceiveLayout::place_long_sends(int rank) {
+  const Schedule& schedule = schedule_of(rank);
+  for (std::size_t i = 0; i < schedule.ops.size(); ++i) {
+    const Op& op = schedule.ops[i];
+    if (op.kind != OpKind::send || bytes(op.left.count) <= kLinePayload) continue;
+    if (pulls_.sent(rank, static_cast<OpId>(i))) continue;
+    const Target& target = schedule.targets_of(op).front();
+    at(target.peer).slots[static_cast<std::size_t>(target.slot)] =
+        take_message(rank, bytes(op.left.count));
   }
 }
 

@@ -75,6 +75,8 @@ class ReceiveLayout {
   MessagePlace take_message(int rank, std::int64_t bytes);
   void place();
   void place_outboxes(int rank);
+  bool gathers_at_senders() const;
+  void place_long_sends(int rank);
   void place_rank(int rank);
   void place_taken(int rank);
   int most_pulled(int rank) const;

@@ -100,6 +100,31 @@ TEST(ReceiveLayout, KeepsEverythingApart) {
   }
 }
 
+// Otherwise the root's buffer would hold all blocks, and the others would be empty.
+TEST(ReceiveLayout, HasLongBlocksOfAGatherInTheBuffersOfTheirSenders) {
+  constexpr int kRanks = 8;
+  const algorithm::Algorithm& row = *algorithm::find(schedule::Collective::gather, "linear");
+  for (const std::int64_t count : {7, 8}) {
+    const schedule::Shape shape{
+        .collective = schedule::Collective::gather, .ranks = kRanks, .count = count};
+    std::vector<schedule::Schedule> set;
+    for (int r = 0; r < kRanks; ++r) set.push_back(*algorithm::build(row, shape, {}, r));
+    BindOptions options{.element_bytes = 8, .input = {}, .output = {}, .geometry = {}};
+    options.geometry = {.ranks = kRanks, .slot_indexes = 2, .lines = 16, .data_bytes = 1 << 10};
+    for (const bool one_memory : {false, true}) {
+      options.staged_multicast = one_memory;
+      const ReceiveLayout layout(set, options);
+      const bool fits_line = count * 8 <= kLinePayload;
+      const bool at_senders = one_memory && !fits_line;
+      EXPECT_EQ(layout.need().data_bytes, fits_line ? 0 : at_senders ? 64 : 7 * 64);
+      for (int source = 1; source < kRanks; ++source) {
+        const std::int64_t place = layout.slot(0, source - 1).payload;
+        EXPECT_EQ(place / options.geometry.rank_stride(), at_senders ? source : 0) << source;
+      }
+    }
+  }
+}
+
 void expect_equal(const std::vector<schedule::Schedule>& set, const ReceiveLayout& a,
                   const ReceiveLayout& b) {
   for (std::size_t r = 0; r < set.size(); ++r) {
