@@ -53,28 +53,18 @@ void find_helpable(const Schedule& schedule, StepOrder& order) {
   }
 }
 
-}  // namespace
-
-StepOrder order_steps(const Schedule& schedule, bool helping) {
-  StepOrder order;
-  order.ops.resize(schedule.ops.size());
-  std::iota(order.ops.begin(), order.ops.end(), 0);
-  if (!helping) return order;
-  put_own_work_last(schedule, order.ops);
-  find_helpable(schedule, order);
-  return order;
-}
-
 // Ops that sends need come before the others, and the last of them is a send. So they are the
-// helpable ones, from the first wait among them on.
-Helpable helpable_steps(const Schedule& schedule, std::vector<char>& needed) {
+// helpable ones, from the first wait among them on. input, output: whether it does not matter if
+// these are staged.
+Helpable find_helpable(const Schedule& schedule, std::vector<char>& needed, bool input,
+                       bool output) {
   // Most ranks of a tree send once, or never: then there is no wait before the last send.
   const auto last_send = std::ranges::find_if(std::views::reverse(schedule.ops), sends).base();
   const auto waits = [](const Op& op) { return op.kind == OpKind::wait; };
   if (std::find_if(schedule.ops.begin(), last_send, waits) == last_send) return {};
   needed.assign(schedule.ops.size(), 0);
   Helpable found;
-  bool input = false, output = false;  // of the needed ops from here on
+  // From here on they say whether the needed ops touch them.
   for (auto i = static_cast<std::size_t>(last_send - schedule.ops.begin()); i-- > 0;) {
     const Op& op = schedule.ops[i];
     if (needed[i] == 0 && !sends(op)) continue;
@@ -90,12 +80,27 @@ Helpable helpable_steps(const Schedule& schedule, std::vector<char>& needed) {
   return found;
 }
 
+}  // namespace
+
+StepOrder order_steps(const Schedule& schedule, bool helping) {
+  StepOrder order;
+  order.ops.resize(schedule.ops.size());
+  std::iota(order.ops.begin(), order.ops.end(), 0);
+  if (!helping) return order;
+  put_own_work_last(schedule, order.ops);
+  find_helpable(schedule, order);
+  return order;
+}
+
+Helpable helpable_steps(const Schedule& schedule, std::vector<char>& needed) {
+  return find_helpable(schedule, needed, false, false);
+}
+
 std::int64_t staged_elements(const Schedule& schedule, std::vector<char>& needed) {
-  const Helpable steps = helpable_steps(schedule, needed);
-  std::int64_t elements = 0;
-  if (steps.stages_input) elements += input_count(schedule.shape, schedule.rank);
-  if (steps.stages_output) elements += output_count(schedule.shape, schedule.rank);
-  return elements;
+  const std::int64_t input = input_count(schedule.shape, schedule.rank);
+  const std::int64_t output = output_count(schedule.shape, schedule.rank);
+  const Helpable steps = find_helpable(schedule, needed, input == 0, output == 0);
+  return (steps.stages_input ? input : 0) + (steps.stages_output ? output : 0);
 }
 
 }  // namespace unisono::schedule
