@@ -107,6 +107,10 @@ struct Algorithm {
   // With blocks of equal length, each rank's schedule is that of rank 0 but for places of blocks.
   // Its peers are as many ranks further on, cyclically.
   bool rotates = false;
+  // The first parameter counts pieces, of which none waits for another one. A rank does the
+  // schedule of one piece for each of them, with slots of its own. There are no multicasts. This
+  // holds where the order of ranks does not matter.
+  bool repeats = false;
   std::span<const ParameterSpec> parameters;
   std::span<const Part> parts = {};  // of a mock-up, one after the other
   // Both are empty if the algorithm has no limits. `refuse` says in half a sentence why it does not

@@ -5,6 +5,7 @@
 
 #include "algorithm/pattern/fan_in.hpp"
 #include "base/check.hpp"
+#include "schedule/spares.hpp"
 
 namespace unisono::algorithm::two_level {
 namespace {
@@ -44,6 +45,12 @@ class Embedding {
                     "slots out of step with their senders");
     }
     scratch_ = b_.scratch(inner_.scratch_count);
+    if (schedule::Spares::leave_out_order()) {
+      for (const Op& op : inner_.ops) {
+        if (!touches_nothing(op)) append(op);
+      }
+      return {};
+    }
     std::vector<bool> is_last(inner_.ops.size(), true);
     ends_.reserve(inner_.ops.size());
     outer_.reserve(inner_.ops.size());
@@ -54,7 +61,7 @@ class Embedding {
         outer_.insert(outer_.end(), before.begin(), before.end());
       } else {
         outer_.push_back(append(op));
-        for (const OpId id : before) b_.also_after(id);
+        b_.also_after(before);
       }
       ends_.push_back(outer_.size());
       for (const OpId id : inner_.after_of(op)) is_last[at(id)] = false;

@@ -119,7 +119,8 @@ class Clock {
       : costs_(costs),
         start_up_(costs.start_up()),
         hand_over_(costs.hand_over()),
-        helps_(costs.helps()) {
+        helps_(costs.helps()),
+        turns_ns_(turns_of_helped()) {
     forget();
   }
 
@@ -202,11 +203,14 @@ class Clock {
     rank.contents.note_write(op.target);
   }
 
-  // From so much work on a set of cores on, the price is `ns` or more, whatever else comes.
-  double most_busy_ns(double ns, std::int64_t segments) const {
+  // A lower bound of the price, once a rank's clock is at `ns`. `busy` is the work so far, in a
+  // segment, of ranks that share cores; 0 if they share none.
+  double least_price(double ns, double busy, std::int64_t segments) const {
     // Sums of other order round otherwise.
-    constexpr double kRounding = 1 + 1e-9;
-    return ns * kRounding * costs_.cores() / static_cast<double>(segments);
+    constexpr double kRounding = 1 - 1e-9;
+    const double times = static_cast<double>(segments);
+    const double shared = ns + (busy * times - ns) / costs_.cores();
+    return (std::max(ns, shared) + turns_ns_ * times) * kRounding;
   }
   // Whether ranks share each set of cores. That of hosts may differ.
   bool all_share_cores() const {
@@ -268,6 +272,16 @@ class Clock {
   int core_set(int rank) const { return costs_.core_set(rank); }
 
  private:
+  // Each rank on a core needs it once in each segment.
+  double turns_of_helped() const {
+    double turns = 0;
+    for (int set = 0; helps_ && set < costs_.core_sets(); ++set) {
+      if (!costs_.shares_cores(set)) continue;
+      turns = std::max(turns, static_cast<double>(costs_.ranks_of(set)) / costs_.cores());
+    }
+    return turns * hand_over_.hand_over;
+  }
+
   Parts staging_of_helped(const schedule::Schedule& schedule) {
     if (!helps_) return {};
     const std::int64_t elements = schedule::staged_elements(schedule, needed_);
@@ -315,6 +329,7 @@ class Clock {
   Costs& costs_;
   Parts start_up_, hand_over_;
   bool helps_;
+  double turns_ns_;           // of helped ranks, in each segment
   std::vector<double> busy_;  // of each set of cores; none where each rank is alone
   std::vector<char> needed_;
   const Parts* flight_ = nullptr;  // of the message that left last

@@ -5,8 +5,9 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
-#include <unordered_map>
+#include <vector>
 
 #include "arith/type.hpp"
 #include "model/machine.hpp"
@@ -68,37 +69,58 @@ struct MessageCost {
   Parts multicast_flight;
 };
 
-// The values of some numbers of elements. Most schedules have few numbers, and those are found
-// without a hash.
+// The values of some numbers of elements. Most schedules have few numbers.
 template <class Value>
 class BySize {
  public:
   // make(): the value of a number that is not known yet. References stay valid.
   template <class Make>
   const Value& find(std::int64_t elements, const Make& make) {
-    Near& near = near_[place_of(elements)];
-    if (near.elements != elements) {
-      auto found = known_.find(elements);
-      if (found == known_.end()) found = known_.emplace(elements, make()).first;
-      near = {elements, &found->second};
+    for (std::size_t place = place_of(elements);; place = (place + 1) & (places_.size() - 1)) {
+      Place& at = places_[place];
+      if (at.elements == elements) return *at.value;
+      if (at.value != nullptr) continue;
+      at = {elements, &keep(make())};
+      const Value& value = *at.value;
+      if (++count_ * 2 > places_.size()) grow();
+      return value;
     }
-    return *near.value;
   }
 
  private:
-  static constexpr int kBits = 3;
-  // The first bits of a product, since numbers of elements are often multiples of a power of two.
-  static std::size_t place_of(std::int64_t elements) {
-    return static_cast<std::size_t>((static_cast<std::uint64_t>(elements) * 0x9e3779b97f4a7c15U) >>
-                                    (64 - kBits));
-  }
-
-  struct Near {
+  struct Place {
     std::int64_t elements = -1;
     const Value* value = nullptr;
   };
-  std::array<Near, std::size_t{1} << kBits> near_;
-  std::unordered_map<std::int64_t, Value> known_;
+
+  // The first bits of a product, since numbers of elements are often multiples of a power of two.
+  std::size_t place_of(std::int64_t elements) const {
+    return static_cast<std::size_t>((static_cast<std::uint64_t>(elements) * 0x9e3779b97f4a7c15U) >>
+                                    (64 - bits_));
+  }
+  const Value& keep(const Value& value) {
+    if (count_ % kOfChunk == 0) chunks_.push_back(std::make_unique<Chunk>());
+    return (*chunks_.back())[count_ % kOfChunk] = value;
+  }
+  void grow() {
+    ++bits_;
+    std::vector<Place> before(std::size_t{1} << bits_);
+    before.swap(places_);
+    for (const Place& each : before) {
+      if (each.value == nullptr) continue;
+      std::size_t place = place_of(each.elements);
+      while (places_[place].value != nullptr) place = (place + 1) & (places_.size() - 1);
+      places_[place] = each;
+    }
+  }
+
+  static constexpr std::size_t kOfChunk = 8;
+  using Chunk = std::array<Value, kOfChunk>;
+
+  int bits_ = 4;
+  std::vector<Place> places_{std::size_t{1} << bits_};
+  std::size_t count_ = 0;
+  std::vector<std::unique_ptr<Chunk>> chunks_;
 };
 
 class Costs {

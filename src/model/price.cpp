@@ -85,7 +85,7 @@ class PriceWalk {
     Time end = ranks_[last].now;
     std::vector<double> busy = clock_.busy();
     if (calls.segments > 1) {
-      most_busy_ns_ = most_ns_ = kAnyPrice;
+      most_ns_ = kAnyPrice;
       again([&](std::size_t r) { clock_.begin_again(ranks_[r], set_[r]); });
       last = last_rank();
       end = of_segments(end, ranks_[last].now, calls.segments);
@@ -93,7 +93,7 @@ class PriceWalk {
     }
     Price price = price_of_end(clock_, end, static_cast<int>(last), busy, calls.segments);
     if (price.ns >= most_ns) return std::nullopt;
-    most_busy_ns_ = most_ns_ = kAnyPrice;
+    most_ns_ = kAnyPrice;
     if (calls.slot_indexes > 0) price.in_row_ns = in_row(calls, alone_ns);
     return price;
   }
@@ -113,9 +113,8 @@ class PriceWalk {
     arrivals_.assign(slots, {});
     fill_ready();
     most_ns_ = most_ns;
-    most_busy_ns_ = most_ns == kAnyPrice || !clock_.all_share_cores()
-                        ? kAnyPrice
-                        : clock_.most_busy_ns(most_ns, calls.segments);
+    segments_ = calls.segments;
+    shares_ = clock_.all_share_cores();
   }
 
   void fill_ready() {
@@ -176,10 +175,10 @@ class PriceWalk {
 
   // No clock goes back, and work does not become less.
   bool is_too_dear(std::size_t rank) const {
-    if (ranks_[rank].now.ns >= most_ns_) return true;
-    return most_busy_ns_ < kAnyPrice &&
-           clock_.busy()[static_cast<std::size_t>(clock_.core_set(static_cast<int>(rank)))] >=
-               most_busy_ns_;
+    if (most_ns_ == kAnyPrice) return false;
+    const auto set = static_cast<std::size_t>(clock_.core_set(static_cast<int>(rank)));
+    const double busy = shares_ ? clock_.busy()[set] : 0;
+    return clock_.least_price(ranks_[rank].now.ns, busy, segments_) >= most_ns_;
   }
 
   std::size_t last_rank() const {
@@ -230,7 +229,9 @@ class PriceWalk {
 
   std::span<const Schedule> set_;
   Clock<Time> clock_;
-  double most_ns_ = kAnyPrice, most_busy_ns_ = kAnyPrice;
+  double most_ns_ = kAnyPrice;
+  std::int64_t segments_ = 1;
+  bool shares_ = false;  // ranks share each set of cores
   std::vector<RankClock<Time>> ranks_;
   std::vector<std::size_t> first_slots_;  // by rank: in arrivals_
   std::vector<Arrival> arrivals_;         // by slot of each rank
@@ -376,16 +377,22 @@ std::optional<double> Pricer::ns_below(double most_ns, const Outline& outline, c
   return state_->outline_walk.ns_below(most_ns, outline, calls.segments);
 }
 
-double Pricer::work_of_last(const Outline& outline) {
-  return state_->outline_walk.work_of_last(outline);
+double Pricer::work_of(const Outline& outline, int rank, const Scale& scale) {
+  return state_->outline_walk.work_of(outline, rank, scale);
 }
 
-double Pricer::most_work_ns(double most_ns, const Calls& calls) const {
-  const Clock<Instant>& clock = state_->clock;
-  if (most_ns == kAnyPrice || state_->costs.core_sets() != 1 || !clock.all_share_cores()) {
-    return kAnyPrice;
-  }
-  return clock.most_busy_ns(most_ns, calls.segments);
+double Pricer::least_ns_of_rank(double work_ns, int rank, const Calls& calls,
+                                Segments segments) const {
+  if (segments == Segments::one) return work_ns;
+  return state_->clock.least_shared_ns(work_ns, rank, calls.segments);
+}
+
+bool Pricer::share_all_cores() const {
+  return state_->costs.core_sets() == 1 && state_->clock.all_share_cores();
+}
+
+double Pricer::least_ns_of_work(double work_ns, double own_ns, const Calls& calls) const {
+  return state_->clock.least_price(own_ns, work_ns, calls.segments);
 }
 
 double Pricer::ns_of_alike(const Schedule& any, const Calls& calls) {

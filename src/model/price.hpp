@@ -86,6 +86,14 @@ double least_ns(const schedule::Schedule& one, const Machine& machine, const Wor
 
 class Outline;
 
+// Sizes of a segment, in place of those of the whole call: they are rounded down.
+struct Scale {
+  std::int64_t from = 1, to = 1;
+
+  std::int64_t of(std::int64_t size) const { return from == to ? size : size * to / from; }
+  bool operator==(const Scale&) const = default;
+};
+
 // The same nanoseconds for several sets of as many ranks on the same hosts. It keeps what it has
 // worked out and its memory. One thread.
 class Pricer {
@@ -101,11 +109,15 @@ class Pricer {
                                  const Calls& calls);
   // The same of an outlined set, whose ranks are on one host.
   std::optional<double> ns_below(double most_ns, const Outline& outline, const Calls& calls);
-  // The first one is the work that the rank which was outlined last has to do by itself. If all
-  // ranks share one set of cores, a set whose ranks have work of most_work_ns() or more together
-  // takes `most_ns` or more.
-  double work_of_last(const Outline& outline);
-  double most_work_ns(double most_ns, const Calls& calls) const;  // infinite if they do not
+  // The work that an outlined rank has to do by itself in a segment, if that has sizes of such a
+  // scale. Ranks are asked for in their order.
+  double work_of(const Outline& outline, int rank, const Scale& scale);
+  // The lower bound of least_ns() from that work.
+  double least_ns_of_rank(double work_ns, int rank, const Calls& calls, Segments segments) const;
+  // Whether all ranks share one set of cores. Then a set takes at least so long whose ranks have so
+  // much work in a segment, and one of them `own_ns` of it. Calls may have more segments.
+  bool share_all_cores() const;
+  double least_ns_of_work(double work_ns, double own_ns, const Calls& calls) const;
   double ns_of_alike(const schedule::Schedule& any, const Calls& calls);
   double least_ns(const schedule::Schedule& one, const Calls& calls, Segments segments);
 

@@ -5,6 +5,7 @@
 // that order by arithmetic. Not thread-safe; a Builder is used by one function and dropped.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -65,6 +66,14 @@ class Builder {
     if (predecessor == kNone) return;
     schedule_.after.push_back(predecessor);
     ++schedule_.ops.back().after_count;
+  }
+  void also_after(std::span<const OpId> predecessors) {
+    std::vector<OpId>& all = schedule_.after;
+    const auto before = static_cast<std::ptrdiff_t>(all.size());
+    all.insert(all.end(), predecessors.begin(), predecessors.end());
+    all.erase(std::remove(all.begin() + before, all.end(), kNone), all.end());
+    schedule_.ops.back().after_count +=
+        static_cast<std::int32_t>(static_cast<std::ptrdiff_t>(all.size()) - before);
   }
   // One more target of the multicast added last (for sets whose size is not known in advance).
   void also_to(Target target) {

@@ -7,6 +7,7 @@ namespace unisono::schedule {
 namespace {
 
 thread_local Spares* used = nullptr;
+thread_local Spares::Order used_order = Spares::Order::needed;
 
 void empty(Schedule& schedule) {
   schedule.shape = {};
@@ -20,8 +21,14 @@ void empty(Schedule& schedule) {
 
 }  // namespace
 
-Spares::Use::Use(Spares& spares) : before_(std::exchange(used, &spares)) {}
-Spares::Use::~Use() { used = before_; }
+Spares::Use::Use(Spares& spares, Order order)
+    : before_(std::exchange(used, &spares)), order_before_(std::exchange(used_order, order)) {}
+Spares::Use::~Use() {
+  used = before_;
+  used_order = order_before_;
+}
+
+bool Spares::leave_out_order() { return used_order == Order::left_out; }
 
 void Spares::keep(Schedule&& schedule) {
   empty(schedule);

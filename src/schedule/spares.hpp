@@ -4,6 +4,7 @@
 // in use at the same time. One thread.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "schedule/schedule.hpp"
@@ -16,16 +17,21 @@ class Spares {
   Spares(const Spares&) = delete;
   Spares& operator=(const Spares&) = delete;
 
-  // While it lives, builders of this thread take the memory of `spares`, which outlive it.
+  // Whether those who build need the predecessors of each step. Many prices do not.
+  enum class Order : std::uint8_t { needed, left_out };
+
+  // While it lives, builders of this thread take the memory of `spares`, which outlive it. Where
+  // the order is left out, they may leave predecessors out.
   class Use {
    public:
-    explicit Use(Spares& spares);
+    explicit Use(Spares& spares, Order order = Order::needed);
     Use(const Use&) = delete;
     Use& operator=(const Use&) = delete;
     ~Use();
 
    private:
     Spares* before_;
+    Order order_before_;
   };
 
   void keep(Schedule&& schedule);
@@ -33,6 +39,7 @@ class Spares {
   void keep_all(std::vector<Schedule>& set);
   // To those that this thread uses, if it does.
   static void give_back(Schedule&& schedule);
+  static bool leave_out_order();
   // An empty schedule, with memory if there is some.
   static Schedule take();
 

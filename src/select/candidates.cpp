@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdint>
 #include <iterator>
 #include <span>
@@ -188,7 +189,15 @@ class CheapestOfRow {
       for (; from != to; ++from) {
         Parameters parameters = usual;
         parameters.values[parameter] = *from;
-        const auto ns = *from == usual_value ? usual_ns : look(parameters, stops);
+        // If it is dearer than the last one, too, it only matters whether it is the cheapest.
+        const bool is_last_look = stops && last_ns && dearer + 1 == kDearerInRow;
+        const double most_ns = is_last_look
+                                   ? std::max(std::nextafter(*last_ns, kAnyPrice), most_of_some_ns_)
+                                   : kAnyPrice;
+        bool is_above = false;
+        const auto ns =
+            *from == usual_value ? usual_ns : look(parameters, stops, most_ns, &is_above);
+        if (is_above) return;
         if (!stops || !ns) continue;
         if (last_ns && *ns < *last_ns) dearer = 0;
         if (last_ns && *ns > *last_ns && ++dearer == kDearerInRow) return;
@@ -220,8 +229,10 @@ class CheapestOfRow {
   }
 
   // The nanoseconds, if they were computed: not if a bound is enough, or if they are not legal.
-  // is_compared: a bound is enough only if one rank alone gives it.
-  std::optional<double> look(const Parameters& parameters, bool is_compared) {
+  // is_compared: a bound is enough only if one rank alone gives it, or if it is `most_compared`;
+  // is_above says that it was this one.
+  std::optional<double> look(const Parameters& parameters, bool is_compared,
+                             double most_compared = kAnyPrice, bool* is_above = nullptr) {
     const bool is_of_all = stands_for_all(parameters, row_, priced_.ranks);
     const double most_ns = is_of_all ? most_ns_ : most_of_some_ns_;
     PriceBook& book = *pricing_.book;
@@ -231,7 +242,8 @@ class CheapestOfRow {
       return std::nullopt;
     }
     const auto ns =
-        book.ns_below(is_compared ? kAnyPrice : most_ns, row_, parameters, priced_, pricing_);
+        book.ns_below(is_compared ? most_compared : most_ns, row_, parameters, priced_, pricing_);
+    if (!ns && is_compared && is_above != nullptr) *is_above = true;
     if (!ns) return std::nullopt;
     Priced priced{.row = &row_, .parameters = parameters, .price = {}};
     priced.price.ns = *ns;

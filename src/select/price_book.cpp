@@ -23,6 +23,25 @@ int cores_of(const Shape& shape, const Pricing& pricing) {
   return shape.hosts.given() || cores <= 0 ? cores : std::min(cores, shape.ranks);
 }
 
+// Whether the outline of a piece is enough.
+template <class Candidate>
+bool repeats(const Candidate& candidate, const Shape& shape) {
+  return candidate.row->repeats && candidate.parameters.values[0] > 1 && !shape.ordered &&
+         !shape.hosts.given();
+}
+
+model::Scale scale_of(const Algorithm& row, const Shape& shape, std::int64_t segments) {
+  if (segments == 1) return {};
+  return {.from = shape.count, .to = segment_of(row, shape, segments).count};
+}
+
+// Pieces of which no element is left might be none.
+bool keeps_steps(const model::Outline& outline, const model::Scale& scale) {
+  return scale.from == scale.to || std::ranges::none_of(outline.sizes(), [&](std::int64_t size) {
+           return size > 0 && scale.of(size) == 0;
+         });
+}
+
 }  // namespace
 
 std::size_t PriceBook::Hash::operator()(const Key& key) const {
@@ -90,20 +109,41 @@ double PriceBook::least_ns(const Algorithm& row, const Parameters& parameters, c
   if (may_need_segments(shape, pricing)) {
     segments = model::Segments::as_many_or_more;
     calls = calls_of({&one, 1}, shape, pricing, false);
-    if (calls.segments > 1) {
-      spares_.keep(std::move(one));
-      one = row.build(segment_of(row, shape, calls.segments), parameters, shape.root);
-    }
   }
-  const double ns = is_kept_
-                        ? pricer_of(shape, pricing).least_ns(one, calls, segments)
-                        : model::least_ns(one, *pricing.machine, pricing.work, calls, segments);
+  const auto ns = is_kept_ && !shape.hosts.given()
+                      ? least_ns_by_outline(one, row, shape, pricing, calls, segments)
+                      : std::nullopt;
+  if (ns) {
+    keep_root(candidate_of(row, parameters, shape), std::move(one));
+    return *ns;
+  }
+  if (calls.segments > 1) {
+    spares_.keep(std::move(one));
+    one = row.build(segment_of(row, shape, calls.segments), parameters, shape.root);
+  }
+  const double by_schedule =
+      is_kept_ ? pricer_of(shape, pricing).least_ns(one, calls, segments)
+               : model::least_ns(one, *pricing.machine, pricing.work, calls, segments);
   if (calls.segments <= 1) {
     keep_root(candidate_of(row, parameters, shape), std::move(one));
   } else {
     spares_.keep(std::move(one));
   }
-  return ns;
+  return by_schedule;
+}
+
+// nullopt if the schedule of a segment may have other steps than that of the whole call.
+std::optional<double> PriceBook::least_ns_by_outline(const Schedule& one, const Algorithm& row,
+                                                     const Shape& shape, const Pricing& pricing,
+                                                     const model::Calls& calls,
+                                                     model::Segments segments) {
+  outline_of_root_.clear();
+  outline_of_root_.add(one, pricing.work.engine == model::Engine::helping);
+  const model::Scale scale = scale_of(row, shape, calls.segments);
+  if (!keeps_steps(outline_of_root_, scale)) return std::nullopt;
+  model::Pricer& pricer = pricer_of(shape, pricing);
+  return pricer.least_ns_of_rank(pricer.work_of(outline_of_root_, 0, scale), one.rank, calls,
+                                 segments);
 }
 
 void PriceBook::keep_root(const Candidate& candidate, Schedule&& schedule) {
@@ -152,7 +192,11 @@ std::optional<double> PriceBook::ns_below(double most_ns, const Algorithm& row,
 const PriceBook::Set* PriceBook::set_of(const Candidate& candidate, const Shape& shape,
                                         const Pricing& pricing, double most_ns) {
   const auto found = std::ranges::find(sets_, candidate, &Set::candidate);
-  if (found != sets_.end()) return &*found;
+  ++uses_;
+  if (found != sets_.end()) {
+    found->last_use = uses_;
+    return &*found;
+  }
   const Building building(*this);
   // Sets of all of many ranks are priced once only, and their memory serves the next one.
   for (Set& each : sets_) {
@@ -160,8 +204,7 @@ const PriceBook::Set* PriceBook::set_of(const Candidate& candidate, const Shape&
     give_back(each.schedules);
     each.candidate = {};
   }
-  Set& set = sets_[next_set_];
-  next_set_ = (next_set_ + 1) % sets_.size();
+  Set& set = *std::ranges::min_element(sets_, {}, &Set::last_use);
   set.candidate = {};
   const auto calls = build(candidate, shape, pricing, most_ns, 1, set);
   if (!calls) return nullptr;
@@ -169,6 +212,7 @@ const PriceBook::Set* PriceBook::set_of(const Candidate& candidate, const Shape&
   set.calls.slot_indexes = 0;  // no price in a row
   if (!cut(candidate, shape, pricing, most_ns, set)) return nullptr;
   set.candidate = candidate;
+  set.last_use = uses_;
   return &set;
 }
 
@@ -192,6 +236,7 @@ std::optional<model::Calls> PriceBook::build(const Candidate& candidate, const S
                                              const Pricing& pricing, double most_ns,
                                              std::int64_t segments, Set& set) {
   give_back(set.schedules);
+  if (repeats(candidate, shape)) return build_repeated(candidate, shape, pricing, set);
   const int built = one_stands_for_all(*candidate.row, shape) ? 1 : shape.ranks;
   set.are_alike = built < shape.ranks;
   set.is_outlined = !set.are_alike && !shape.hosts.given();
@@ -204,10 +249,10 @@ std::optional<model::Calls> PriceBook::build(const Candidate& candidate, const S
   if (!set.is_outlined) set.schedules.reserve(static_cast<std::size_t>(built));
   const bool has_root = root_ && root_of_ == candidate;
   model::Pricer& pricer = pricer_of(shape, pricing);
-  const double most_work_ns = set.is_outlined && !rotates
-                                  ? pricer.most_work_ns(most_ns, {.segments = segments})
-                                  : kAnyPrice;
-  double work_ns = 0;
+  bool is_bounded = set.is_outlined && !rotates && most_ns < kAnyPrice &&
+                    pricer.share_all_cores() &&
+                    (segments > 1 || !may_need_segments(shape, pricing));
+  double work_ns = 0, own_ns = 0;
   for (int rank = 0; rank < last; ++rank) {
     Schedule schedule = has_root && rank == shape.root
                             ? std::move(*root_)
@@ -216,17 +261,53 @@ std::optional<model::Calls> PriceBook::build(const Candidate& candidate, const S
     if (set.is_outlined) {
       set.outline.add(schedule, helps);
       spares_.keep(std::move(schedule));
-      if (most_work_ns == kAnyPrice) continue;
-      work_ns += pricer.work_of_last(set.outline);
-      if (work_ns < most_work_ns || (segments == 1 && need.calls_of(shape).segments > 1)) continue;
-      if (has_root) root_.reset();
-      return std::nullopt;
+      if (!is_bounded) continue;
+      const double ns = pricer.work_of(set.outline, rank, {});
+      work_ns += ns;
+      own_ns = std::max(own_ns, ns);
+      if (pricer.least_ns_of_work(work_ns, own_ns, {.segments = segments}) < most_ns) continue;
+      // A segment has other work than a whole call.
+      is_bounded = segments > 1 || need.calls_of(shape).segments == 1;
+      if (is_bounded) {
+        if (has_root) root_.reset();
+        return std::nullopt;
+      }
     } else {
       set.schedules.push_back(std::move(schedule));
     }
   }
   if (rotates) set.outline.rotate(built - 1);
   if (has_root) root_.reset();
+  return need.calls_of(shape);
+}
+
+// Only the schedules of one piece are built, or of two that differ in length by one.
+model::Calls PriceBook::build_repeated(const Candidate& candidate, const Shape& shape,
+                                       const Pricing& pricing, Set& set) {
+  const auto pieces =
+      static_cast<int>(std::clamp<std::int64_t>(shape.count, 1, candidate.parameters.values[0]));
+  const auto longer_ones = static_cast<int>(shape.count % pieces);
+  BufferNeed need(static_cast<std::size_t>(shape.ranks), pricing, false);
+  const auto build_piece = [&](std::int64_t count, int times, model::Outline& outline) {
+    outline.clear();
+    Shape piece = shape;
+    piece.count = count;
+    Parameters parameters = candidate.parameters;
+    parameters.values[0] = 1;
+    need.first_rank();
+    for (int rank = 0; times > 0 && rank < shape.ranks; ++rank) {
+      Schedule schedule = candidate.row->build(piece, parameters, rank);
+      need.add_part(schedule, times);
+      need.next_rank();
+      outline.add(schedule, pricing.work.engine == model::Engine::helping);
+      spares_.keep(std::move(schedule));
+    }
+  };
+  build_piece(shape.count / pieces + 1, longer_ones, longer_);
+  build_piece(shape.count / pieces, pieces - longer_ones, shorter_);
+  set.are_alike = false;
+  set.is_outlined = true;
+  set.outline.repeat(longer_, longer_ones, shorter_, pieces - longer_ones);
   return need.calls_of(shape);
 }
 

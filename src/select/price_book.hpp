@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "algorithm/algorithm.hpp"
+#include "algorithm/mock/slot_counts.hpp"
 #include "algorithm/pattern/circulant_turns.hpp"
 #include "model/outline/outline.hpp"
 #include "model/price.hpp"
@@ -25,7 +26,10 @@ namespace unisono::select {
 class PriceBook {
  public:
   // It holds prices by `pricing`, or by others that differ from it in the cores only.
-  explicit PriceBook(const Pricing& pricing) : is_kept_(!pricing.in_full) {}
+  explicit PriceBook(const Pricing& pricing)
+      : is_kept_(!pricing.in_full),
+        order_(pricing.work.engine == model::Engine::helping ? schedule::Spares::Order::needed
+                                                             : schedule::Spares::Order::left_out) {}
   PriceBook(const PriceBook&) = delete;
   PriceBook& operator=(const PriceBook&) = delete;
 
@@ -73,6 +77,7 @@ class PriceBook {
   // One schedule where ranks are alike. Else the outline of all, or all of them if there are hosts.
   struct Set {
     Candidate candidate;
+    std::uint64_t last_use = 0;
     model::Calls calls;
     bool are_alike = false, is_outlined = false;
     std::vector<schedule::Schedule> schedules;
@@ -90,6 +95,10 @@ class PriceBook {
                     const Pricing& pricing);
   double least_ns(const algorithm::Algorithm& row, const algorithm::Parameters& parameters,
                   const schedule::Shape& shape, const Pricing& pricing);
+  std::optional<double> least_ns_by_outline(const schedule::Schedule& one,
+                                            const algorithm::Algorithm& row,
+                                            const schedule::Shape& shape, const Pricing& pricing,
+                                            const model::Calls& calls, model::Segments segments);
   // Null if it noticed that the price is `most_ns` or more.
   const Set* set_of(const Candidate& candidate, const schedule::Shape& shape,
                     const Pricing& pricing, double most_ns);
@@ -98,6 +107,8 @@ class PriceBook {
   std::optional<model::Calls> build(const Candidate& candidate, const schedule::Shape& shape,
                                     const Pricing& pricing, double most_ns, std::int64_t segments,
                                     Set& set);
+  model::Calls build_repeated(const Candidate& candidate, const schedule::Shape& shape,
+                              const Pricing& pricing, Set& set);
   // Makes the set that of a segment, if its calls have several; false as build() returns nullopt.
   bool cut(const Candidate& candidate, const schedule::Shape& shape, const Pricing& pricing,
            double most_ns, Set& set);
@@ -108,22 +119,27 @@ class PriceBook {
 
   // While it lives, schedules are built with what the book keeps for them.
   struct Building {
-    explicit Building(PriceBook& book) : spares(book.spares_), turns(book.turns_) {}
+    explicit Building(PriceBook& book)
+        : spares(book.spares_, book.order_), turns(book.turns_), slots(book.slots_) {}
 
     schedule::Spares::Use spares;
     algorithm::pattern::CirculantTurns::Use turns;
+    algorithm::mock::SlotCounts::Use slots;
   };
 
   bool is_kept_;
+  schedule::Spares::Order order_;  // only helped ranks look at it
   schedule::Spares spares_;
   algorithm::pattern::CirculantTurns turns_;
+  algorithm::mock::SlotCounts slots_;
   std::unordered_map<Key, Known, Hash> known_;
   // The schedule of one rank that was built last, the root if there is one; or none.
   Candidate root_of_;
   std::optional<schedule::Schedule> root_;
-  // The last ones: a few ranks are priced on their own cores, and then on one.
-  std::array<Set, 3> sets_;
-  std::size_t next_set_ = 0;
+  model::Outline outline_of_root_, longer_, shorter_;  // of the root, and of pieces
+  // Those used last: a few ranks are priced on their own cores, and then on one.
+  std::array<Set, 6> sets_;
+  std::uint64_t uses_ = 0;
   std::vector<PricerOfCores> pricers_;
 };
 

@@ -44,28 +44,27 @@ std::int64_t vector_bytes(const Shape& shape, const Pricing& pricing) {
   return shape.count * pricing.work.bytes_of_element();
 }
 
-void BufferNeed::add(const Schedule& schedule) {
+void BufferNeed::add_part(const Schedule& schedule, std::int64_t times) {
   if (pricing_.receive_buffer_bytes <= 0) return;
-  std::int64_t& elements = elements_[next_];
-  elements += schedule.scratch_count;
+  if (pricing_.work.staged_multicast) count_multicasts(schedule, times);
+  std::int64_t elements = schedule.scratch_count;
   for (const schedule::Slot& slot : schedule.slots) elements += slot.count;
-  if (pricing_.work.staged_multicast) count_multicasts(schedule);
   if (pricing_.work.engine == model::Engine::helping) {
     elements += schedule::input_count(schedule.shape, schedule.rank) +
                 schedule::output_count(schedule.shape, schedule.rank);
   }
-  ++next_;
+  elements_[next_] += times * elements;
 }
 
-void BufferNeed::count_multicasts(const Schedule& schedule) {
+void BufferNeed::count_multicasts(const Schedule& schedule, std::int64_t times) {
   if (schedule.targets.empty()) return;
   for (const schedule::Op& op : schedule.ops) {
     if (op.kind != schedule::OpKind::multicast) continue;
-    elements_[next_] += op.left.count;
+    elements_[next_] += times * op.left.count;
     if (elements_.size() == 1 && !are_alike_) continue;
     for (const schedule::Target& target : schedule.targets_of(op)) {
       // If one schedule stands for all, it also receives what it sends.
-      elements_[are_alike_ ? 0 : static_cast<std::size_t>(target.peer)] -= op.left.count;
+      elements_[are_alike_ ? 0 : static_cast<std::size_t>(target.peer)] -= times * op.left.count;
     }
   }
 }

@@ -3,6 +3,7 @@
 // all). The same on all ranks. Pure; any thread.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -69,20 +70,34 @@ class BufferNeed {
   // It takes so many schedules. are_alike: one stands for all. One that does not is the only one
   // that counts. `pricing` outlives it.
   BufferNeed(std::size_t schedules, const Pricing& pricing, bool are_alike)
-      : pricing_(pricing), are_alike_(are_alike), elements_(schedules) {}
+      : pricing_(pricing),
+        are_alike_(are_alike),
+        many_(schedules > few_.size() ? schedules : 0),
+        elements_(schedules > few_.size() ? std::span(many_) : std::span(few_).first(schedules)) {}
+  BufferNeed(const BufferNeed&) = delete;
+  BufferNeed& operator=(const BufferNeed&) = delete;
 
   // The schedule of the next rank.
-  void add(const schedule::Schedule& schedule);
+  void add(const schedule::Schedule& schedule) {
+    add_part(schedule, 1);
+    ++next_;
+  }
+  // So many parts of the rank's schedule that are alike; next_rank() follows the last ones.
+  void add_part(const schedule::Schedule& schedule, std::int64_t times);
+  void next_rank() { ++next_; }
+  void first_rank() { next_ = 0; }
   // How calls go that need so much.
   model::Calls calls_of(const schedule::Shape& shape) const;
 
  private:
-  void count_multicasts(const schedule::Schedule& schedule);
+  void count_multicasts(const schedule::Schedule& schedule, std::int64_t times);
 
   const Pricing& pricing_;
   bool are_alike_;
   std::size_t next_ = 0;
-  std::vector<std::int64_t> elements_;
+  std::array<std::int64_t, 16> few_{};
+  std::vector<std::int64_t> many_;
+  std::span<std::int64_t> elements_;  // by schedule
 };
 model::Calls calls_of(std::span<const schedule::Schedule> set, const schedule::Shape& shape,
                       const Pricing& pricing, bool are_alike);

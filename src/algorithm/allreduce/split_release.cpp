@@ -67,10 +67,12 @@ Schedule split_release(const Shape& shape, const Parameters& parameters, int ran
     }
   }
   std::vector<OpId> given;
+  given.reserve(static_cast<std::size_t>(trees.count()));
+  SlotId next = trees.first_child_slot(rank, 0);
   for (int t = 0; t < trees.count(); ++t) {
     const pattern::TreeNode node = trees.tree(t).node(rank);
-    const Value sum = combine_slots(b, {trees.input(t)}, trees.output(t),
-                                    trees.first_child_slot(rank, t), node.children);
+    const Value sum = combine_slots(b, {trees.input(t)}, trees.output(t), next, node.children);
+    next += node.children;
     if (rank != t) {
       given.push_back(b.send(node.parent,
                              trees.first_child_slot(node.parent, t) + node.child_number, sum.range,

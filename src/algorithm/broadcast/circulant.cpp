@@ -31,8 +31,9 @@ Schedule circulant(const Shape& shape, const Parameters& parameters, int rank) {
   const pattern::Blocks blocks(shape.count, segments);
   const pattern::CirculantBroadcast rounds(ranks, segments);
   const int place = pattern::ring_shift(ranks, rank, -shape.root);
-  const std::vector<int> received = rounds.received(place);
-  const std::vector<int> sent = rounds.sent(place);
+  std::vector<int> own_received, own_sent;
+  const std::span<const int> received = rounds.received(place, own_received);
+  const std::span<const int> sent = rounds.sent(place, own_sent);
   Builder b(shape, rank, 4 * segments);
   // Slots: one a segment, where they are received.
   std::vector<Value> value(static_cast<std::size_t>(segments));
@@ -41,10 +42,12 @@ Schedule circulant(const Shape& shape, const Parameters& parameters, int rank) {
   }
   if (rank != shape.root) {
     std::vector<int> source(static_cast<std::size_t>(segments));
-    for (int i = 0; i < rounds.rounds(); ++i) {
+    int turn = rounds.turn(0);
+    for (int i = 0; i < rounds.rounds(); ++i, turn = rounds.turn_after(turn)) {
       const int segment = received[static_cast<std::size_t>(i)];
       if (segment < 0) continue;
-      source[static_cast<std::size_t>(segment)] = pattern::ring_shift(ranks, rank, -rounds.skip(i));
+      source[static_cast<std::size_t>(segment)] =
+          pattern::ring_shift(ranks, rank, -rounds.skip_of(turn));
     }
     for (int i = 0; i < segments; ++i) {
       b.slot(source[static_cast<std::size_t>(i)], blocks.count(i));
@@ -58,11 +61,12 @@ Schedule circulant(const Shape& shape, const Parameters& parameters, int rank) {
            {arrived.ready});
     unplaced = -1;
   };
-  for (int i = 0; i < rounds.rounds(); ++i) {
+  int turn = rounds.turn(0);
+  for (int i = 0; i < rounds.rounds(); ++i, turn = rounds.turn_after(turn)) {
     const auto round = static_cast<std::size_t>(i);
     if (sent[round] >= 0) {
       const Value& segment = value[static_cast<std::size_t>(sent[round])];
-      b.send(pattern::ring_shift(ranks, rank, rounds.skip(i)), sent[round], segment.range,
+      b.send(pattern::ring_shift(ranks, rank, rounds.skip_of(turn)), sent[round], segment.range,
              {segment.ready});
     }
     place_segment();

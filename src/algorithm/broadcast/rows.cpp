@@ -62,6 +62,7 @@ constexpr Algorithm kRows[] = {
      .bytes = "n",
      .wins = "very long vectors on few ranks",
      .keeps_order = true,
+     .repeats = true,
      .parameters = kSegments,
      .build = chain},
     {.name = "double-tree",

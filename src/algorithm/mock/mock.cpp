@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "algorithm/mock/slot_counts.hpp"
 #include "algorithm/pattern/blocks.hpp"
 #include "base/check.hpp"
 #include "schedule/spares.hpp"
@@ -115,8 +116,9 @@ SlotId Mock::slots_of(int rank) const {
   if (rank == rank_ || ranks_are_alike(*rows_[first_], shapes_[first_])) {
     return static_cast<SlotId>(own_[first_].slots.size());
   }
-  if (known_.empty()) known_.assign(static_cast<std::size_t>(shapes_[first_].ranks), -1);
-  SlotId& known = known_[static_cast<std::size_t>(rank)];
+  std::vector<SlotId>& counts =
+      SlotCounts::of(*rows_[first_], parameters_[first_], shapes_[first_], known_);
+  SlotId& known = counts[static_cast<std::size_t>(rank)];
   if (known < 0) {
     Schedule other = rows_[first_]->build(shapes_[first_], parameters_[first_], rank);
     known = static_cast<SlotId>(other.slots.size());

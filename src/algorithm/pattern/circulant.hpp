@@ -20,6 +20,8 @@ namespace unisono::algorithm::pattern {
 
 class CirculantSkips {
  public:
+  static constexpr std::size_t kMostSkips = 32;
+
   // ranks >= 1.
   explicit CirculantSkips(int ranks) : rounds_(dissemination_steps(ranks)) {
     for (int k = rounds_; k >= 0; --k, ranks = ranks - ranks / 2) skips_[index(k)] = ranks;
@@ -33,7 +35,7 @@ class CirculantSkips {
   static std::size_t index(int k) { return static_cast<std::size_t>(k); }
 
   int rounds_;
-  std::array<int, 32> skips_{};
+  std::array<int, kMostSkips> skips_{};
 };
 
 // Ranks are relative to the root, which is 0. Round i uses skip i mod ceil(log2 P).
@@ -44,23 +46,34 @@ class CirculantBroadcast {
       : skips_(ranks), ranks_(ranks), blocks_(blocks), idle_(rounds_skipped()) {}
 
   int rounds() const { return blocks_ - 1 + skips_.rounds(); }
+  // The number of its skip among them, and how far that is.
+  int turn(int round) const { return (round + idle_) % skips_.rounds(); }
   int skip(int round) const { return skips_.at(turn(round)); }
+  // The same of turns that follow each other, without a division.
+  int turn_after(int turn) const { return turn + 1 < skips_.rounds() ? turn + 1 : 0; }
+  int turn_before(int turn) const { return turn > 0 ? turn - 1 : skips_.rounds() - 1; }
+  int skip_of(int turn) const { return skips_.at(turn); }
 
   // The block that the rank receives in each round, from the rank a skip below; -1 for none. Every
-  // rank but the root receives each block once, and has it before it sends it.
+  // rank but the root receives each block once, and has it before it sends it. `own` may hold it.
+  std::span<const int> received(int rank, std::vector<int>& own) const {
+    return CirculantTurns::list(CirculantTurns::Way::received, list_of(rank), own,
+                                [&](std::span<int> all) { find_received(rank, all); });
+  }
   std::vector<int> received(int rank) const {
-    std::vector<int> all(static_cast<std::size_t>(rounds()), -1);
-    for_each_received(rank, 0, 1, [&](int round, int block) { all[index(round)] = block; });
+    std::vector<int> all(static_cast<std::size_t>(rounds()));
+    find_received(rank, all);
     return all;
   }
 
   // The block that the rank sends in each round, to the rank a skip above; -1 for none.
+  std::span<const int> sent(int rank, std::vector<int>& own) const {
+    return CirculantTurns::list(CirculantTurns::Way::sent, list_of(rank), own,
+                                [&](std::span<int> all) { find_sent(rank, all); });
+  }
   std::vector<int> sent(int rank) const {
-    std::vector<int> all(static_cast<std::size_t>(rounds()), -1);
-    for (int first = 0; first < std::min(rounds(), skips_.rounds()); ++first) {
-      for_each_received((rank + skip(first)) % ranks_, first, skips_.rounds(),
-                        [&](int round, int block) { all[index(round)] = block; });
-    }
+    std::vector<int> all(static_cast<std::size_t>(rounds()));
+    find_sent(rank, all);
     return all;
   }
 
@@ -124,6 +137,21 @@ class CirculantBroadcast {
   };
   using Turn = CirculantTurns::Turn;
 
+  CirculantTurns::ListOf list_of(int rank) const {
+    return {.ranks = ranks_, .blocks = blocks_, .rank = rank, .rounds = index(rounds())};
+  }
+  void find_received(int rank, std::span<int> all) const {
+    std::ranges::fill(all, -1);
+    for_each_received(rank, 0, 1, [&](int round, int block) { all[index(round)] = block; });
+  }
+  void find_sent(int rank, std::span<int> all) const {
+    std::ranges::fill(all, -1);
+    for (int first = 0; first < std::min(rounds(), skips_.rounds()); ++first) {
+      for_each_received((rank + skip(first)) % ranks_, first, skips_.rounds(),
+                        [&](int round, int block) { all[index(round)] = block; });
+    }
+  }
+
   Turn turn_of(int rank) const {
     return CirculantTurns::of(ranks_, rank, [&] { return Search(skips_, ranks_, rank).found(); });
   }
@@ -172,8 +200,6 @@ class CirculantBroadcast {
     const int q = skips_.rounds();
     return (q - (blocks_ - 1) % q) % q;
   }
-  int turn(int round) const { return (round + idle_) % skips_.rounds(); }
-
   CirculantSkips skips_;
   int ranks_, blocks_, idle_;
 };

@@ -17,6 +17,8 @@
 #include "algorithm/pattern/circulant.hpp"
 
 #include <algorithm>
+#include <array>
+#include <span>
 #include <vector>
 
 #include "algorithm/algorithm.hpp"
@@ -28,20 +30,35 @@ namespace unisono::algorithm::reduce {
 
 namespace {
 
-// The slots of the messages that a rank takes, by round: they are numbered from the last one on.
-std::vector<SlotId> slots_of(std::vector<int> taken) {
-  SlotId next = 0;
-  for (std::size_t i = taken.size(); i-- > 0;) {
-    const bool takes = taken[i] >= 0;
-    taken[i] = next;
-    if (takes) ++next;
+// The slots of a rank, by rounds from the last one on: they are numbered in the order of the
+// messages that it takes.
+class SlotsOfRank {
+ public:
+  // `taken` is what it takes by round.
+  explicit SlotsOfRank(std::span<const int> taken)
+      : taken_(taken), round_(static_cast<int>(taken.size())) {}
+  SlotsOfRank() = default;
+
+  bool is_known() const { return round_ >= 0; }
+  // The slot of the message in a round, which is before those that were asked for.
+  SlotId slot_in(int round) {
+    while (--round_ > round) {
+      if (taken_[static_cast<std::size_t>(round_)] >= 0) ++next_;
+    }
+    const SlotId slot = next_;
+    if (taken_[static_cast<std::size_t>(round_)] >= 0) ++next_;
+    return slot;
   }
-  return taken;
-}
+
+ private:
+  std::span<const int> taken_;
+  int round_ = -1;
+  SlotId next_ = 0;
+};
 
 struct Below {
-  int rank = 0;
-  std::vector<SlotId> slots;
+  std::vector<int> taken;
+  SlotsOfRank slots;
 };
 
 }  // namespace
@@ -57,7 +74,9 @@ Schedule circulant(const Shape& shape, const Parameters& parameters, int rank) {
   const pattern::Blocks blocks(shape.count, segments);
   const pattern::CirculantBroadcast rounds(ranks, segments);
   const int place = pattern::ring_shift(ranks, rank, -shape.root);
-  const std::vector<int> given = rounds.received(place), taken = rounds.sent(place);
+  std::vector<int> own_given, own_taken;
+  const std::span<const int> given = rounds.received(place, own_given);
+  const std::span<const int> taken = rounds.sent(place, own_taken);
   std::vector<Value> sums(static_cast<std::size_t>(segments));
   for (int i = 0; i < segments; ++i) {
     sums[static_cast<std::size_t>(i)] = {schedule::input(blocks.offset(i), blocks.count(i))};
@@ -73,21 +92,23 @@ Schedule circulant(const Shape& shape, const Parameters& parameters, int rank) {
   const Range base = rank == shape.root ? schedule::output(begin, end - begin)
                      : combines         ? b.scratch(end - begin)
                                         : Range{};
-  std::vector<Below> below;  // there are as many of them as skips
+  // The ranks below, by the turn of their skip.
+  std::array<Below, pattern::CirculantSkips::kMostSkips> below;
   // Slots: one a message, from the last round on.
-  for (int i = rounds.rounds() - 1; i >= 0; --i) {
+  int turn = rounds.turn(rounds.rounds() - 1);
+  for (int i = rounds.rounds() - 1; i >= 0; --i, turn = rounds.turn_before(turn)) {
     if (const int segment = given[static_cast<std::size_t>(i)]; segment >= 0) {
-      const int peer = pattern::ring_shift(ranks, rank, -rounds.skip(i));
-      auto there = std::ranges::find(below, peer, &Below::rank);
-      if (there == below.end()) {
+      const int peer = pattern::ring_shift(ranks, rank, -rounds.skip_of(turn));
+      Below& there = below[static_cast<std::size_t>(turn)];
+      if (!there.slots.is_known()) {
         const int peer_place = pattern::ring_shift(ranks, peer, -shape.root);
-        there = below.insert(below.end(), {peer, slots_of(rounds.sent(peer_place))});
+        there.slots = SlotsOfRank(rounds.sent(peer_place, there.taken));
       }
       const Value& sum = sums[static_cast<std::size_t>(segment)];
-      b.send(peer, there->slots[static_cast<std::size_t>(i)], sum.range, {sum.ready});
+      b.send(peer, there.slots.slot_in(i), sum.range, {sum.ready});
     }
     if (const int segment = taken[static_cast<std::size_t>(i)]; segment >= 0) {
-      const int above = pattern::ring_shift(ranks, rank, rounds.skip(i));
+      const int above = pattern::ring_shift(ranks, rank, rounds.skip_of(turn));
       const SlotId slot = b.slot(above, blocks.count(segment));
       const OpId arrived = b.wait(slot);
       Value& sum = sums[static_cast<std::size_t>(segment)];

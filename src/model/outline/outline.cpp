@@ -69,7 +69,7 @@ void Outline::add(const Schedule& schedule, bool are_helped) {
         break;
     }
   }
-  step_count_ = static_cast<std::size_t>(step - steps_.data());
+  step_count_ = static_cast<std::size_t>(step - steps_.get());
 }
 
 bool Outline::scale(std::int64_t from, std::int64_t to) {
@@ -84,8 +84,51 @@ bool Outline::scale(std::int64_t from, std::int64_t to) {
 
 Outline::Step* Outline::more_steps(std::size_t count) {
   const std::size_t most = step_count_ + count;
-  if (steps_.size() < most) steps_.resize(std::max(2 * steps_.size(), most));
-  return steps_.data() + step_count_;
+  if (step_room_ < most) {
+    step_room_ = std::max(2 * step_room_, most);
+    auto more = std::make_unique_for_overwrite<Step[]>(step_room_);
+    std::copy_n(steps_.get(), step_count_, more.get());
+    steps_ = std::move(more);
+  }
+  return steps_.get() + step_count_;
+}
+
+void Outline::repeat(const Outline& longer, int longer_ones, const Outline& shorter,
+                     int shorter_ones) {
+  clear();
+  const std::int32_t pieces = longer_ones + shorter_ones;
+  const Outline& any = longer_ones > 0 ? longer : shorter;
+  const auto slots_of = [&any](int rank) {
+    const std::size_t end = rank + 1 < any.ranks() ? any.at(rank + 1).first_slot : any.slots_;
+    return static_cast<std::int32_t>(end - any.at(rank).first_slot);
+  };
+  const auto sizes_in = [this](const Outline& piece) {
+    std::vector<std::int32_t> here;
+    for (const std::int64_t size : piece.sizes_) here.push_back(size_of(size));
+    return here;
+  };
+  const std::vector<std::int32_t> of_longer = sizes_in(longer), of_shorter = sizes_in(shorter);
+  Step* step = more_steps(any.step_count_ * base::index(pieces));
+  for (int rank = 0; rank < any.ranks(); ++rank) {
+    std::int64_t staged = 0;
+    if (longer_ones > 0) staged += longer_ones * longer.sizes_[base::index(longer.staged_by(rank))];
+    if (shorter_ones > 0)
+      staged += shorter_ones * shorter.sizes_[base::index(shorter.staged_by(rank))];
+    ranks_.push_back({base::index(step - steps_.get()), slots_, size_of(staged)});
+    const std::int32_t own = slots_of(rank);
+    for (std::int32_t i = 0; i < pieces; ++i) {
+      const bool is_longer = i < longer_ones;
+      const std::vector<std::int32_t>& sizes = is_longer ? of_longer : of_shorter;
+      for (Step each : (is_longer ? longer : shorter).steps_of(rank)) {
+        each.size = sizes[base::index(each.size)];
+        if (each.kind == Kind::wait) each.slot += i * own;
+        if (each.kind == Kind::send) each.slot += i * slots_of(each.peer);
+        *step++ = each;
+      }
+    }
+    slots_ += base::index(own) * base::index(pieces);
+  }
+  step_count_ = base::index(step - steps_.get());
 }
 
 void Outline::rotate(int ranks) {
@@ -98,7 +141,7 @@ void Outline::rotate(int ranks) {
   Step* to = more_steps(steps * base::index(ranks));
   for (std::int32_t rank = 1; rank < all; ++rank) {
     ranks_.push_back({steps * base::index(rank), slots * base::index(rank), first.staged});
-    const Step* from = steps_.data();
+    const Step* from = steps_.get();
     for (std::size_t i = 0; i < steps; ++i, ++from, ++to) {
       *to = *from;
       if (from->kind == Kind::send) to->peer = shifted(from->peer, rank);
@@ -118,7 +161,7 @@ void Outline::rotate(int ranks) {
 std::span<const Outline::Step> Outline::steps_of(int rank) const {
   const std::size_t first = at(rank).first_step;
   const std::size_t end = rank + 1 < ranks() ? at(rank + 1).first_step : step_count_;
-  return std::span(steps_).subspan(first, end - first);
+  return {steps_.get() + first, end - first};
 }
 
 }  // namespace unisono::model

@@ -8,6 +8,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -26,6 +27,8 @@ class Outline {
   };
 
   Outline() { clear(); }
+  Outline(Outline&&) = default;
+  Outline& operator=(Outline&&) = default;
   // As if it had no ranks.
   void clear();
   // The schedule of the next rank. are_helped: other ranks may do its steps.
@@ -34,6 +37,9 @@ class Outline {
   // whole, and then it stays. A vector of equal parts is cut into as many parts again, so that the
   // steps are the same. No rank may be added then.
   bool scale(std::int64_t from, std::int64_t to);
+  // Makes it that of calls in pieces (Algorithm::repeats): first so many longer ones, then the
+  // shorter ones. The outlines of one piece differ in sizes only.
+  void repeat(const Outline& longer, int longer_ones, const Outline& shorter, int shorter_ones);
   // So many further ranks, each with the steps of rank 0 and peers as much further on, cyclically.
   void rotate(int ranks);
 
@@ -64,8 +70,8 @@ class Outline {
   std::int32_t find_size(std::int64_t elements);
 
   std::vector<Rank> ranks_;
-  std::vector<Step> steps_;  // the first ones of them
-  std::size_t step_count_ = 0;
+  std::unique_ptr<Step[]> steps_;  // room for some
+  std::size_t step_room_ = 0, step_count_ = 0;
   std::vector<schedule::Target> targets_;
   std::size_t slots_ = 0;
   std::vector<std::int64_t> sizes_;

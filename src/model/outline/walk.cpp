@@ -13,17 +13,16 @@ namespace unisono::model {
 std::optional<double> OutlineWalk::ns_below(double most_ns, const Outline& outline,
                                             std::int64_t segments) {
   outline_ = &outline;
+  scale_ = {};
   work_out_sizes(0);
   most_ns_ = most_ns;
-  most_busy_ns_ = most_ns == kAnyPrice || !clock_.all_share_cores()
-                      ? kAnyPrice
-                      : clock_.most_busy_ns(most_ns, segments);
+  segments_ = segments;
   begin();
   if (!walk()) return std::nullopt;
   double end = last_ns();
   std::array<double, 1> busy{busy_};
   if (segments > 1) {
-    most_busy_ns_ = most_ns_ = kAnyPrice;
+    most_ns_ = kAnyPrice;
     begin_again();
     walk();
     end = of_segments(end, last_ns(), segments);
@@ -34,11 +33,11 @@ std::optional<double> OutlineWalk::ns_below(double most_ns, const Outline& outli
   return ns;
 }
 
-double OutlineWalk::work_of_last(const Outline& outline) {
+double OutlineWalk::work_of(const Outline& outline, int rank, const Scale& scale) {
+  const bool is_new = outline_ != &outline || rank == 0 || scale != scale_;
   outline_ = &outline;
-  const int rank = outline.ranks() - 1;
-  if (rank == 0) sizes_.clear();
-  work_out_sizes(sizes_.size());
+  scale_ = scale;
+  work_out_sizes(is_new ? 0 : sizes_.size());
   double work = costs_.start_up().sum() + staging_of(rank);
   for (const Outline::Step& step : outline.steps_of(rank)) {
     const OfSize& cost = sizes_[base::index(step.size)];
@@ -65,18 +64,23 @@ double OutlineWalk::work_of_last(const Outline& outline) {
 
 void OutlineWalk::work_out_sizes(std::size_t known) {
   sizes_.resize(known);
-  for (const std::int64_t elements : outline_->sizes().subspan(known)) {
-    const MessageCost& message = costs_.message(false, elements);
-    sizes_.push_back({.occupies = message.occupies.sum(),
-                      .gap = message.gap.sum(),
-                      .flight = message.flight.sum(),
-                      .multicast_flight = message.multicast_flight.sum(),
-                      .reception = message.reception.sum(),
-                      .reduction = costs_.reduction(elements).sum(),
-                      .copy = costs_.copy(elements).sum(),
-                      .staging = message.occupies.bytes,
-                      .multicasts = message.multicasts});
+  for (const std::int64_t of_outline : outline_->sizes().subspan(known)) {
+    const std::int64_t elements = scale_.of(of_outline);
+    sizes_.push_back(known_.find(elements, [&] { return of_size(elements); }));
   }
+}
+
+OutlineWalk::OfSize OutlineWalk::of_size(std::int64_t elements) {
+  const MessageCost& message = costs_.message(false, elements);
+  return {.occupies = message.occupies.sum(),
+          .gap = message.gap.sum(),
+          .flight = message.flight.sum(),
+          .multicast_flight = message.multicast_flight.sum(),
+          .reception = message.reception.sum(),
+          .reduction = costs_.reduction(elements).sum(),
+          .copy = costs_.copy(elements).sum(),
+          .staging = message.occupies.bytes,
+          .multicasts = message.multicasts};
 }
 
 void OutlineWalk::begin() {
@@ -117,7 +121,11 @@ bool OutlineWalk::walk() {
     ready_.pop_back();
     advance(rank);
     // No clock goes back, and work does not become less.
-    if (ranks_[base::index(rank)].now >= most_ns_ || busy_ >= most_busy_ns_) return false;
+    const double busy = shares_ ? busy_ : 0;
+    if (most_ns_ < kAnyPrice &&
+        clock_.least_price(ranks_[base::index(rank)].now, busy, segments_) >= most_ns_) {
+      return false;
+    }
   }
   return true;
 }

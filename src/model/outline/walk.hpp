@@ -20,13 +20,14 @@ class OutlineWalk {
   OutlineWalk(Costs& costs, const Clock<Instant>& clock)
       : costs_(costs),
         clock_(clock),
+        shares_(clock.all_share_cores()),
         hand_over_(!costs.helps() && costs.shares_cores(0) ? costs.hand_over().sum() : 0) {}
 
   // nullopt if the price is `most_ns` or more, which it may notice before it has executed all.
   std::optional<double> ns_below(double most_ns, const Outline& outline, std::int64_t segments);
-  // The time for which the rank that was outlined last needs a core, whenever messages arrive. It
-  // has no hand-overs.
-  double work_of_last(const Outline& outline);
+  // The time for which a rank needs a core, whenever messages arrive. It has no hand-overs. For the
+  // further ranks of an outline it knows what it has worked out for the ones before.
+  double work_of(const Outline& outline, int rank, const Scale& scale);
 
  private:
   // The nanoseconds of a number of elements.
@@ -41,6 +42,7 @@ class OutlineWalk {
     schedule::SlotId awaited = -1;
   };
 
+  OfSize of_size(std::int64_t elements);
   // The first ones, so many, are known.
   void work_out_sizes(std::size_t known);
   void begin();
@@ -55,9 +57,13 @@ class OutlineWalk {
 
   Costs& costs_;
   const Clock<Instant>& clock_;
+  bool shares_;       // all ranks share cores
   double hand_over_;  // of a wait that blocks
   const Outline* outline_ = nullptr;
-  double most_ns_ = kAnyPrice, most_busy_ns_ = kAnyPrice, busy_ = 0;
+  Scale scale_;  // of the sizes
+  std::int64_t segments_ = 1;
+  double most_ns_ = kAnyPrice, busy_ = 0;
+  BySize<OfSize> known_;
   std::vector<OfSize> sizes_;
   std::vector<Rank> ranks_;
   static constexpr double kNotThere = -1;

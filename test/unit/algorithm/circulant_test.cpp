@@ -63,6 +63,12 @@ TEST(CirculantTurns, ThatAreKnownAreTheSame) {
         const CirculantTurns::Use use(turns);
         ASSERT_EQ(rounds.received(rank), received) << ranks << ", " << blocks << ", " << rank;
         ASSERT_EQ(rounds.sent(rank), sent) << ranks << ", " << blocks << ", " << rank;
+        std::vector<int> own;
+        for (int times = 0; times < 2; ++times) {
+          EXPECT_TRUE(std::ranges::equal(rounds.received(rank, own), received));
+          EXPECT_TRUE(std::ranges::equal(rounds.sent(rank, own), sent));
+        }
+        EXPECT_EQ(own.empty(), ranks <= CirculantTurns::kMostRanksOfLists);
       }
     }
   }

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "algorithm/algorithm.hpp"
+#include "base/index.hpp"
 #include "model/default_machine.hpp"
 #include "model/price.hpp"
 #include "schedule/builder.hpp"
@@ -100,6 +101,60 @@ TEST(Outline, OfRowsThatRotateNeedsOneSchedule) {
   EXPECT_GT(compared, 10);
 }
 
+TEST(Outline, OfRowsThatRepeatNeedsThatOfAPiece) {
+  int rows = 0;
+  for (const Algorithm& row : algorithm::table()) {
+    if (!row.repeats) continue;
+    ++rows;
+    for (const int ranks : {2, 3, 5, 8, 13}) {
+      for (const std::int64_t count : {4, 12, 1001}) {
+        for (const int pieces : {2, 3, 4}) {
+          SCOPED_TRACE(testing::Message() << row.name << ", " << ranks << " ranks, " << count
+                                          << " elements in " << pieces << " pieces");
+          Shape shape{.collective = row.collective, .ranks = ranks, .root = ranks / 2};
+          const auto set_of = [&](std::int64_t elements, int in_pieces) {
+            shape.count = elements;
+            auto parameters = algorithm::default_parameters(row, shape);
+            parameters.values[0] = in_pieces;
+            std::vector<Schedule> set;
+            for (int r = 0; r < ranks; ++r) set.push_back(row.build(shape, parameters, r));
+            return set;
+          };
+          const auto outline_of = [](const std::vector<Schedule>& set) {
+            Outline outline;
+            for (const Schedule& one : set) outline.add(one, true);
+            return outline;
+          };
+          const Outline longer = outline_of(set_of(count / pieces + 1, 1));
+          const Outline shorter = outline_of(set_of(count / pieces, 1));
+          const auto longer_ones = static_cast<int>(count % pieces);
+          Outline outline;
+          outline.repeat(longer, longer_ones, shorter, pieces - longer_ones);
+          const auto set = set_of(count, pieces);
+          const Outline whole = outline_of(set);
+          ASSERT_EQ(outline.ranks(), ranks);
+          EXPECT_EQ(outline.slots(), whole.slots());
+          for (int r = 0; r < ranks; ++r) {
+            ASSERT_EQ(outline.steps_of(r).size(), whole.steps_of(r).size());
+            EXPECT_EQ(outline.first_slot_of(r), whole.first_slot_of(r));
+            for (std::size_t i = 0; i < whole.steps_of(r).size(); ++i) {
+              const Outline::Step &a = outline.steps_of(r)[i], &b = whole.steps_of(r)[i];
+              EXPECT_EQ(a.kind, b.kind);
+              EXPECT_EQ(a.slot, b.slot);
+              EXPECT_EQ(a.peer, b.peer);
+              EXPECT_EQ(outline.sizes()[base::index(a.size)], whole.sizes()[base::index(b.size)]);
+            }
+          }
+          const Work work = work_of({Engine::helping, 2}, shape);
+          EXPECT_EQ(Pricer(default_machine(), work, shape).ns_below(kAnyPrice, outline, {}),
+                    price(set, default_machine(), work).ns);
+        }
+      }
+    }
+  }
+  EXPECT_EQ(rows, 3);
+}
+
 // A segment's schedules are those of the call, with shorter parts.
 TEST(Outline, ScaledHasThePriceOfSchedulesOfThatLength) {
   constexpr std::int64_t kFrom = 1 << 14, kTo = 3 << 10;
@@ -144,27 +199,61 @@ TEST(Outline, IsNotScaledToParts) {
   EXPECT_EQ(std::ranges::max(outline.sizes()), 30);
 }
 
-// Shared cores need the time for the work of all ranks.
+// Shared cores need the time for the work of all ranks, and helped ranks their turns.
 TEST(Outline, WorkOfRanksIsALowerBoundOfThePrice) {
-  int compared = 0, infinite = 0;
+  int compared = 0, apart = 0;
   for_each_set([&](const Algorithm& row, const Shape& shape, const std::vector<Schedule>& set) {
     for (const Case& each : kCases) {
+      SCOPED_TRACE(testing::Message()
+                   << row.name << ", " << shape.ranks << " ranks, " << shape.count << " elements");
       Outline outline;
       Pricer pricer(default_machine(), work_of(each, shape), shape);
-      double work_ns = 0;
+      EXPECT_EQ(pricer.share_all_cores(), shape.ranks > each.cores);
+      double work_ns = 0, own_ns = 0;
       for (const Schedule& one : set) {
         outline.add(one, each.engine == Engine::helping);
-        work_ns += pricer.work_of_last(outline);
+        const double ns = pricer.work_of(outline, one.rank, {});
+        work_ns += ns;
+        own_ns = std::max(own_ns, ns);
       }
-      const double above_ns = std::nextafter(*pricer.ns_below(kAnyPrice, outline, {}), kAnyPrice);
-      EXPECT_LT(work_ns, pricer.most_work_ns(above_ns, {}))
-          << row.name << ", " << shape.ranks << " ranks, " << shape.count << " elements";
-      ++(pricer.most_work_ns(above_ns, {}) == kAnyPrice ? infinite : compared);
-      EXPECT_EQ(pricer.most_work_ns(kAnyPrice, {}), kAnyPrice);
+      const double ns = *pricer.ns_below(kAnyPrice, outline, {});
+      if (!pricer.share_all_cores()) {
+        ++apart;
+        EXPECT_LE(pricer.least_ns_of_work(0, own_ns, {}), ns);
+        continue;
+      }
+      ++compared;
+      const double least_ns = pricer.least_ns_of_work(work_ns, own_ns, {});
+      EXPECT_LE(least_ns, ns);
+      EXPECT_GT(least_ns, 0.99 * work_ns / each.cores);
+      if (each.engine != Engine::helping) continue;
+      const double turns_ns = default_machine().hand_over->ns() * shape.ranks / each.cores;
+      EXPECT_GT(least_ns, 0.99 * (work_ns / each.cores + turns_ns));
+      const Calls thrice{.segments = 3};
+      EXPECT_GT(pricer.least_ns_of_work(work_ns, own_ns, thrice), 2.9 * turns_ns);
+      EXPECT_LE(pricer.least_ns_of_work(work_ns, own_ns, thrice),
+                *pricer.ns_below(kAnyPrice, outline, thrice));
     }
   });
   EXPECT_GT(compared, 500);
-  EXPECT_GT(infinite, 500);
+  EXPECT_GT(apart, 500);
+}
+
+// A segment is a part of the call, with sizes that are rounded down.
+TEST(Outline, WorkOfASegmentIsThatOfItsSizes) {
+  const Shape shape{.collective = schedule::Collective::broadcast, .ranks = 2, .count = 70};
+  const auto outline_of = [&](std::int64_t elements) {
+    schedule::Builder builder(shape, 0);
+    builder.send(1, 0, schedule::input(0, elements));
+    Outline outline;
+    outline.add(std::move(builder).take(), false);
+    return outline;
+  };
+  const Outline whole = outline_of(70), part = outline_of(23);
+  Pricer pricer(default_machine(), work_of({Engine::inline_, 2}, shape), shape);
+  EXPECT_EQ(pricer.work_of(whole, 0, {.from = 70, .to = 23}), pricer.work_of(part, 0, {}));
+  EXPECT_EQ(pricer.work_of(whole, 0, {.from = 210, .to = 70}), pricer.work_of(part, 0, {}));
+  EXPECT_GT(pricer.work_of(whole, 0, {}), pricer.work_of(part, 0, {}));
 }
 
 // A multicast has its targets elsewhere, which have to move with it.

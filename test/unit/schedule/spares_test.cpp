@@ -53,6 +53,44 @@ TEST(Spares, AreTakenWhileTheyAreUsedOnly) {
   EXPECT_EQ(Spares::take().ops.capacity(), 0U);
 }
 
+TEST(Spares, LeaveOutTheOrderWhileItIsNotNeeded) {
+  Spares spares;
+  EXPECT_FALSE(Spares::leave_out_order());
+  {
+    const Spares::Use without(spares, Spares::Order::left_out);
+    EXPECT_TRUE(Spares::leave_out_order());
+    {
+      const Spares::Use with(spares);
+      EXPECT_FALSE(Spares::leave_out_order());
+    }
+    EXPECT_TRUE(Spares::leave_out_order());
+  }
+  EXPECT_FALSE(Spares::leave_out_order());
+}
+
+// Only predecessors may differ, and those of embedded schedules do.
+TEST(Spares, SchedulesWithoutOrderHaveTheSameSteps) {
+  Spares spares;
+  int differ = 0;
+  for (const algorithm::Algorithm& row : algorithm::table()) {
+    const Shape shape = shape_of(row.collective);
+    const auto parameters = algorithm::default_parameters(row, shape);
+    if (!algorithm::is_legal(row, shape, parameters)) continue;
+    for (int rank = 0; rank < shape.ranks; ++rank) {
+      Schedule whole = row.build(shape, parameters, rank);
+      const Spares::Use use(spares, Spares::Order::left_out);
+      Schedule without = row.build(shape, parameters, rank);
+      if (without != whole) ++differ;
+      for (Schedule* each : {&whole, &without}) {
+        each->after.clear();
+        for (Op& op : each->ops) op.first_after = op.after_count = 0;
+      }
+      EXPECT_EQ(without, whole) << row.name;
+    }
+  }
+  EXPECT_GT(differ, 0);
+}
+
 // Memory that is too short has to grow, at the cost of an allocation and a copy.
 TEST(Spares, ALongOneIsTakenBeforeAShortOneThatCameLater) {
   Spares spares;
