@@ -11,7 +11,7 @@ constexpr std::array<ConstantRow, kConstantCount> kRows = {{
     {Constant::split_from, "split_from", Quantity::bytes, "from here on a vector is worth splitting over the ranks"},
     {Constant::priced_from_barrier, "priced_from_barrier", Quantity::bytes, "from so many bytes on, of all blocks together, ranks that help each other choose by price. A barrier has 0 bytes"},
     {Constant::priced_from_broadcast, "priced_from_broadcast", Quantity::bytes, "the same for a broadcast"},
-    {Constant::priced_from_reduce, "priced_from_reduce", Quantity::bytes, "the same for a reduce"},
+    {Constant::priced_from_reduce, "priced_from_reduce", Quantity::bytes, "the same for a reduce, of the vectors of all ranks"},
     {Constant::priced_from_allreduce, "priced_from_allreduce", Quantity::bytes, "the same for an allreduce"},
     {Constant::priced_from_allgather, "priced_from_allgather", Quantity::bytes, "the same for an allgather"},
     {Constant::priced_from_gather, "priced_from_gather", Quantity::bytes, "the same for a gather"},

@@ -286,7 +286,10 @@ bool goes_by_price(const Shape& shape, const Circumstances& now) {
       host_engine(shape, now) != EngineKind::helping) {
     return false;
   }
-  const std::int64_t all = schedule::has_blocks(shape.collective) ? *bytes * shape.ranks : *bytes;
+  // Those that a rank which gets all of them receives.
+  const bool of_all_ranks =
+      schedule::has_blocks(shape.collective) || shape.collective == schedule::Collective::reduce;
+  const std::int64_t all = of_all_ranks ? *bytes * shape.ranks : *bytes;
   return all >= model::constant_of(machine_of(now), priced_from(shape.collective)).count();
 }
 

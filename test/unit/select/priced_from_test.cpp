@@ -41,7 +41,8 @@ TEST(PricedFrom, GoesByPriceFromTheMachinesLengthOnInEachCollective) {
                                .op = arith::Operator::sum,
                                .type = arith::Type::float64,
                                .shared_receive_buffers = true};
-    const std::int64_t all = is_barrier ? 0 : schedule::has_blocks(collective) ? 8 * 8 * 8 : 8 * 8;
+    const bool of_all_ranks = schedule::has_blocks(collective) || collective == Collective::reduce;
+    const std::int64_t all = is_barrier ? 0 : of_all_ranks ? 8 * 8 * 8 : 8 * 8;
     for (const std::int64_t from : {std::int64_t{0}, all, all + 1}) {
       priced_from(machine, collective)->number = static_cast<double>(from);
       EXPECT_EQ(goes_by_price(shape, helped), from <= all) << from;
