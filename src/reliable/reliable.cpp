@@ -47,6 +47,17 @@ GroupOptions group_options(const Context& context, std::size_t payload_bytes) {
           .payload_bytes = payload_bytes};
 }
 
+// The length of equal pieces, at most `most` and a multiple of 8, if a third more of them is enough
+// for that; otherwise `most`.
+std::size_t even_piece(std::size_t bytes, std::size_t most) {
+  const std::size_t fewest = (bytes + most - 1) / most;
+  const std::size_t limit = fewest + std::max<std::size_t>(1, fewest / 3);
+  for (std::size_t pieces = fewest; pieces <= limit; ++pieces) {
+    if (bytes % (8 * pieces) == 0) return bytes / pieces;
+  }
+  return most;
+}
+
 }  // namespace
 
 Reliable::Reliable(std::unique_ptr<transport::Datagrams> datagrams, const ReliableOptions& options)
@@ -75,7 +86,13 @@ void Reliable::put(const transport::Put& message) {
   const std::uint64_t place =
       message.bytes == 0 ? 0 : region_.offset_of(message.place, message.bytes);
   Link& link = links_.of(message.target);
-  const std::size_t most = sizes_.most_payload(message.target);
+  const bool may_wait = message.flag != nullptr && message.bytes <= Burst::kMostMessage;
+  std::size_t most = sizes_.most_payload(message.target);
+  // The kernel joins datagrams of equal length only (transport/udp/send_batch.hpp).
+  if (message.bytes > most && may_wait && outbox_.may_gather(message.target)) {
+    most = even_piece(message.bytes, most);
+  }
+  std::int64_t packets = 0;
   std::size_t done = 0;
   do {
     const std::size_t piece = std::min(most, message.bytes - done);
@@ -94,9 +111,9 @@ void Reliable::put(const transport::Put& message) {
       link.sending.position = 0;
     }
     deliveries_.submit(link, message.target, header, payload);
+    ++packets;
   } while (done < message.bytes);
-  const bool is_short = message.bytes <= most && message.flag != nullptr;
-  is_short ? outbox_.flush_or_gather(message.target, message.bytes) : outbox_.flush();
+  may_wait ? outbox_.flush_or_gather(message.target, message.bytes, packets) : outbox_.flush();
 }
 
 void Reliable::get(const transport::Get& wanted) {

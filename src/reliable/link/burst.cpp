@@ -5,22 +5,24 @@
 
 namespace unisono::reliable {
 
-Burst::Next Burst::next(std::int64_t now_ns, std::size_t bytes) {
+Burst::Next Burst::next(std::int64_t now_ns, std::size_t bytes, std::int64_t datagrams) {
   if (now_ns - active_ns_ > longest_ns()) restart();
   active_ns_ = now_ns;
-  ++in_row_;
+  is_first_ = in_row_ == 0;
+  in_row_ += datagrams;
   ++since_look_;
-  const bool looks_soon = since_look_ <= kAlone || std::max(since_look_, last_run_) < kRun;
-  was_alone_ = waiting_ == 0 && (in_row_ <= kRow || looks_soon);
+  was_alone_ = waiting_ == 0 && (in_row_ <= kRow || looks_soon(since_look_));
   if (was_alone_) return Next::leave;
   if (waiting_ == 0) first_ns_ = now_ns;
   ++waiting_;
+  datagrams_ += datagrams;
   bytes_ += bytes;
   if (now_ns - first_ns_ > waiting_ * alone_ns_) {
     restart();
     return Next::leave;
   }
-  if (waiting_ == kMost || bytes_ >= kMostBytes) return Next::leave;
+  // The next one will probably be as long.
+  if (datagrams_ + datagrams > kMost || bytes_ >= kMostBytes) return Next::leave;
   return waiting_ == 1 ? Next::begin : Next::gather;
 }
 
@@ -35,7 +37,7 @@ void Burst::note_look(std::int64_t now_ns) {
 
 void Burst::note_left(std::int64_t now_ns) {
   const std::int64_t spent_ns = now_ns - active_ns_;
-  if (was_alone_) alone_ns_ = in_row_ <= 1 ? spent_ns : std::min(alone_ns_, spent_ns);
+  if (was_alone_) alone_ns_ = is_first_ ? spent_ns : std::min(alone_ns_, spent_ns);
   active_ns_ = now_ns;
 }
 

@@ -84,9 +84,9 @@ void Outbox::send_in_pieces(int target, const wire::Envelope& envelope,
 
 // Whether a packet may wait is asked only when it would be the first: that reads the clock of
 // others, and a burst is short.
-void Outbox::flush_or_gather(int target, std::size_t bytes) {
+void Outbox::flush_or_gather(int target, std::size_t bytes, std::int64_t packets) {
   if (bursts_.allowed == nullptr || !datagrams_.joins(target)) return flush();
-  switch (burst_.next(context_.now_ns, bytes)) {
+  switch (burst_.next(context_.now_ns, bytes, packets)) {
     case Burst::Next::gather:
       return;
     case Burst::Next::begin:

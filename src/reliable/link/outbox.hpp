@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Outbox: the packets of a rank that have to leave. Packets with a number stay in a pool until
 // their receivers have them. Others (requests, answers, multicasts) leave before them and are not
-// kept. Packets that are too long for their path leave in pieces. Short packets of a row of calls
+// kept. Packets that are too long for their path leave in pieces. Short messages of a row of calls
 // may wait for each other (Burst). One thread at a time.
 #pragma once
 
@@ -52,8 +52,13 @@ class Outbox {
     std::function<void(std::int64_t in_ns)> begun;
   };
   void allow_bursts(Bursts bursts) { bursts_ = std::move(bursts); }
-  // After a message of one packet, with so many bytes: it leaves, or it waits for the next one.
-  void flush_or_gather(int target, std::size_t bytes);
+  // After a message of so many bytes and packets: it leaves, or it waits for the next one.
+  void flush_or_gather(int target, std::size_t bytes, std::int64_t packets = 1);
+  // Whether a message to that target may wait. Its packets join those of the next one if all are
+  // equally long.
+  bool may_gather(int target) const {
+    return bursts_.allowed != nullptr && burst_.may_gather() && datagrams_.joins(target);
+  }
   // All packets that wait leave.
   void end_burst();
   // The rank looks for arrivals: all packets leave.

@@ -15,9 +15,9 @@ struct Sender {
   Burst burst;
   std::int64_t now_ns = 1'000'000'000;
 
-  Burst::Next send(std::size_t bytes = 100) {
+  Burst::Next send(std::size_t bytes = 100, std::int64_t datagrams = 1) {
     now_ns += kCallNs;
-    const Burst::Next next = burst.next(now_ns, bytes);
+    const Burst::Next next = burst.next(now_ns, bytes, datagrams);
     if (next == Burst::Next::begin) burst.note_begun(now_ns);
     if (next != Burst::Next::leave) return next;
     burst.end();
@@ -60,6 +60,42 @@ TEST(Burst, EndsWithSoManyBytes) {
   sender.count_before_burst();
   EXPECT_EQ(sender.send(Burst::kMostBytes - 101), Burst::Next::gather);
   EXPECT_EQ(sender.send(1), Burst::Next::leave);
+}
+
+TEST(Burst, MessagesOfSeveralDatagramsGatherToo) {
+  constexpr std::int64_t kDatagrams = 4;
+  Sender sender;
+  for (std::int64_t sent = kDatagrams; sent <= Burst::kRow; sent += kDatagrams) {
+    ASSERT_EQ(sender.send(1000, kDatagrams), Burst::Next::leave) << sent;
+  }
+  ASSERT_TRUE(sender.burst.may_gather());
+  EXPECT_EQ(sender.send(1000, kDatagrams), Burst::Next::begin);
+  for (std::int64_t sent = 2 * kDatagrams; sent <= Burst::kMost; sent += kDatagrams) {
+    const bool is_full = sent == Burst::kMost;
+    EXPECT_EQ(sender.send(1000, kDatagrams), is_full ? Burst::Next::leave : Burst::Next::gather)
+        << sent;
+  }
+}
+
+// One that would not fit into the kernel's message.
+TEST(Burst, EndsBeforeTheNextMessageIsTooMany) {
+  constexpr std::int64_t kDatagrams = Burst::kMost / 3 + 1;
+  Sender sender;
+  sender.count_before_burst();
+  EXPECT_EQ(sender.send(1000, kDatagrams), Burst::Next::gather);
+  EXPECT_EQ(sender.send(1000, kDatagrams), Burst::Next::leave);
+}
+
+TEST(Burst, NoneMayGatherSoonAfterALook) {
+  Sender sender;
+  sender.count_before_burst();
+  EXPECT_TRUE(sender.burst.may_gather());
+  sender.look();
+  for (std::int64_t i = 0; i < Burst::kAlone; ++i) {
+    EXPECT_FALSE(sender.burst.may_gather());
+    sender.send();
+  }
+  EXPECT_TRUE(sender.burst.may_gather());
 }
 
 // As in single calls, where each waits for an answer.

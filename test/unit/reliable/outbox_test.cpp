@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <memory>
+#include <utility>
 #include <vector>
 
 #include "unit/reliable/ranks.hpp"
@@ -19,6 +21,7 @@ constexpr std::int64_t kCallNs = 1000;
 struct Call {
   std::vector<int> targets;
   std::vector<std::byte> first_bytes;  // of each body
+  std::vector<std::size_t> lengths;    // of the bodies
 };
 
 // Notes each call; a datagram takes its time.
@@ -33,6 +36,7 @@ class Recorder final : public transport::Datagrams {
     for (const transport::Outgoing& datagram : datagrams) {
       call.targets.push_back(datagram.target);
       call.first_bytes.push_back(datagram.body.empty() ? std::byte{0} : datagram.body[0]);
+      call.lengths.push_back(datagram.body.size());
     }
     now_ns_ += kAloneNs;
     return has_room ? datagrams.size() : 0;
@@ -160,7 +164,7 @@ TEST_F(OutboxBursts, EndsWhenItsTimeIsOver) {
   EXPECT_EQ(datagrams_.calls.size(), 2U) << "a rank that paused does not only send";
 }
 
-TEST_F(OutboxBursts, ALongMessageTakesThemAlong) {
+TEST_F(OutboxBursts, AFlushTakesThemAlong) {
   begin_row();
   for (int i = 0; i < 5; ++i) put(1);
   outbox_.flush();
@@ -209,6 +213,79 @@ TEST_F(OutboxBursts, DatagramsAreToldWhenNothingWaitsForRoomAnyMore) {
   EXPECT_TRUE(datagrams_.calls[0].targets.empty());
   outbox_.flush();
   EXPECT_EQ(datagrams_.calls.size(), 1U);
+}
+
+// Puts of several packets.
+class LongerBursts : public ::testing::Test {
+ protected:
+  LongerBursts() {
+    ReliableOptions options;
+    options.key = wire::key_of("test");
+    options.ranks = kSenders;
+    options.region = reinterpret_cast<std::byte*>(region_.data());
+    options.region_bytes = kRegion;
+    options.now_ns = [this] { return now_ns_; };
+    auto datagrams = std::make_unique<Recorder>(now_ns_);
+    datagrams_ = datagrams.get();
+    reliable_ = std::make_unique<Reliable>(std::move(datagrams), options);
+    reliable_->outbox().allow_bursts(
+        {.allowed = [](std::int64_t) { return true; }, .begun = [](std::int64_t) {}});
+  }
+  void put(int target, std::size_t bytes) {
+    now_ns_ += kCallNs;
+    reliable_->put({.target = target,
+                    .source = bytes_.data(),
+                    .place = reinterpret_cast<std::byte*>(region_.data()),
+                    .bytes = bytes,
+                    .flag = &region_.back(),
+                    .flag_value = ++number_});
+  }
+  void begin_row(std::size_t bytes, std::int64_t packets) {
+    for (std::int64_t sent = packets; sent <= Burst::kRow; sent += packets) put(1, bytes);
+    EXPECT_EQ(datagrams_->calls.size(), static_cast<std::size_t>(Burst::kRow / packets));
+    datagrams_->calls.clear();
+  }
+
+  std::int64_t now_ns_ = kMillisecond;
+  std::vector<std::uint64_t> region_ = std::vector<std::uint64_t>(kRegion / 8);
+  std::vector<std::byte> bytes_ = std::vector<std::byte>(kRegion);
+  std::uint64_t number_ = 0;
+  Recorder* datagrams_ = nullptr;
+  std::unique_ptr<Reliable> reliable_;
+};
+
+// The kernel joins packets of equal length only.
+TEST_F(LongerBursts, TheirPacketsAreEquallyLong) {
+  put(1, 4096);
+  EXPECT_EQ(datagrams_->calls[0].lengths, (std::vector<std::size_t>{1400, 1400, 1296}));
+  datagrams_->calls.clear();
+  now_ns_ += kMillisecond;
+  begin_row(2048, 2);
+  for (int i = 0; i < Burst::kMost / 4; ++i) put(1 + i % 3, 4096);
+  ASSERT_EQ(datagrams_->calls.size(), 1U);
+  const Call& call = datagrams_->calls[0];
+  EXPECT_EQ(call.lengths, std::vector<std::size_t>(Burst::kMost, 1024));
+  EXPECT_TRUE(std::ranges::is_sorted(call.targets));
+  EXPECT_EQ(std::ranges::count(call.targets, 2), 4 * (Burst::kMost / 4 / 3));
+}
+
+TEST_F(LongerBursts, OtherLengthsGatherAsTheyAre) {
+  begin_row(2048, 2);
+  put(1, 4100);  // no pieces of a multiple of 8
+  put(1, 2000);
+  EXPECT_TRUE(datagrams_->calls.empty());
+  reliable_->progress();
+  ASSERT_EQ(datagrams_->calls.size(), 1U);
+  EXPECT_EQ(datagrams_->calls[0].lengths, (std::vector<std::size_t>{1400, 1400, 1300, 1000, 1000}));
+}
+
+TEST_F(LongerBursts, ALongMessageTakesThemAlong) {
+  begin_row(2048, 2);
+  put(1, 2048);
+  EXPECT_TRUE(datagrams_->calls.empty());
+  put(1, Burst::kMostMessage + 8);
+  ASSERT_EQ(datagrams_->calls.size(), 1U);
+  EXPECT_EQ(datagrams_->calls[0].lengths[2], 1400U);
 }
 
 }  // namespace
