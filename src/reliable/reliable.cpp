@@ -58,6 +58,18 @@ std::size_t even_piece(std::size_t bytes, std::size_t most) {
   return most;
 }
 
+bool may_wait(const transport::Put& message) {
+  return message.flag != nullptr && message.bytes <= Burst::kMostMessage;
+}
+
+// The payload of a message's packets: `most`, or less where it may wait for others. The kernel
+// joins datagrams of equal length only (transport/udp/send_batch.hpp).
+std::size_t piece_of(const transport::Put& message, int target, std::size_t most,
+                     const Outbox& outbox) {
+  const bool joins = message.bytes > most && may_wait(message) && outbox.may_gather(target);
+  return joins ? even_piece(message.bytes, most) : most;
+}
+
 }  // namespace
 
 Reliable::Reliable(std::unique_ptr<transport::Datagrams> datagrams, const ReliableOptions& options)
@@ -86,12 +98,8 @@ void Reliable::put(const transport::Put& message) {
   const std::uint64_t place =
       message.bytes == 0 ? 0 : region_.offset_of(message.place, message.bytes);
   Link& link = links_.of(message.target);
-  const bool may_wait = message.flag != nullptr && message.bytes <= Burst::kMostMessage;
-  std::size_t most = sizes_.most_payload(message.target);
-  // The kernel joins datagrams of equal length only (transport/udp/send_batch.hpp).
-  if (message.bytes > most && may_wait && outbox_.may_gather(message.target)) {
-    most = even_piece(message.bytes, most);
-  }
+  const std::size_t most =
+      piece_of(message, message.target, sizes_.most_payload(message.target), outbox_);
   std::int64_t packets = 0;
   std::size_t done = 0;
   do {
@@ -113,7 +121,8 @@ void Reliable::put(const transport::Put& message) {
     deliveries_.submit(link, message.target, header, payload);
     ++packets;
   } while (done < message.bytes);
-  may_wait ? outbox_.flush_or_gather(message.target, message.bytes, packets) : outbox_.flush();
+  may_wait(message) ? outbox_.flush_or_gather(message.target, message.bytes, packets)
+                    : outbox_.flush();
 }
 
 void Reliable::get(const transport::Get& wanted) {
@@ -151,7 +160,8 @@ void Reliable::put_to_all(const transport::Put& message) {
   const std::uint64_t place =
       message.bytes == 0 ? 0 : region_.offset_of(message.place, message.bytes);
   context_.now_ns = context_.options.now_ns();
-  const std::size_t most = sizes_.most_payload(transport::kGroup);
+  const std::size_t most =
+      piece_of(message, transport::kGroup, sizes_.most_payload(transport::kGroup), outbox_);
   std::size_t done = 0;
   std::uint32_t position = 0;
   do {
@@ -168,8 +178,8 @@ void Reliable::put_to_all(const transport::Put& message) {
     }
     group_.put(header, payload, context_.now_ns);
   } while (done < message.bytes);
-  const bool is_short = message.bytes <= most && message.flag != nullptr;
-  is_short ? outbox_.flush_or_gather(transport::kGroup, message.bytes) : outbox_.flush();
+  may_wait(message) ? outbox_.flush_or_gather(transport::kGroup, message.bytes, position)
+                    : outbox_.flush();
 }
 
 void Reliable::probe_path(int rank) {

@@ -269,6 +269,22 @@ TEST_F(LongerBursts, TheirPacketsAreEquallyLong) {
   EXPECT_EQ(std::ranges::count(call.targets, 2), 4 * (Burst::kMost / 4 / 3));
 }
 
+TEST_F(LongerBursts, MulticastsToo) {
+  const auto multicast = [this](std::size_t bytes) {
+    now_ns_ += kCallNs;
+    reliable_->put_to_all({.source = bytes_.data(),
+                           .place = reinterpret_cast<std::byte*>(region_.data()),
+                           .bytes = bytes,
+                           .flag = &region_.back(),
+                           .flag_value = ++number_});
+  };
+  begin_row(2048, 2);
+  for (int i = 0; i < Burst::kMost / 4; ++i) multicast(4096);
+  ASSERT_EQ(datagrams_->calls.size(), 1U);
+  EXPECT_EQ(datagrams_->calls[0].lengths, std::vector<std::size_t>(Burst::kMost, 1024));
+  EXPECT_EQ(datagrams_->calls[0].targets, std::vector<int>(Burst::kMost, transport::kGroup));
+}
+
 TEST_F(LongerBursts, OtherLengthsGatherAsTheyAre) {
   begin_row(2048, 2);
   put(1, 4100);  // no pieces of a multiple of 8
