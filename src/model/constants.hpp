@@ -34,6 +34,7 @@ enum class Constant : std::uint8_t {
   combined_by_tree_below,
   streamed_piece,
   tiny_block,
+  joined_blocks,
   passed_on,
   many_of_host,
   single_copy_from,
@@ -63,7 +64,7 @@ enum class Constant : std::uint8_t {
   nic_back_off_most,
   nic_root_multicast,
 };
-inline constexpr int kConstantCount = 51;
+inline constexpr int kConstantCount = 52;
 
 enum class Quantity : std::uint8_t { bytes, ranks, time, time_per_byte };
 

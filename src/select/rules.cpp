@@ -101,6 +101,13 @@ bool tiny_blocks_on_shared_cores(const Situation& call) {
   return call.hosts_share_cores() && call.shape.hosts.hosts() > 2 && !call.shape.blocks.given() &&
          call.bytes <= limit(call, Constant::tiny_block);
 }
+// Bruck's way has a message for each halving of the hosts, with half of a rank's blocks. So three
+// hosts send as many messages as otherwise.
+bool blocks_joined_on_shared_cores(const Situation& call) {
+  return call.hosts_share_cores() && call.shape.hosts.hosts() > 3 && !call.shape.blocks.given() &&
+         (call.bytes <= limit(call, Constant::tiny_block) ||
+          call.bytes * call.shape.ranks / 2 <= limit(call, Constant::joined_blocks));
+}
 // More than two ranks for each core: each further message of a rank waits for its turn.
 bool crowds_shared_cores(const Situation& call) {
   return call.hosts_share_cores() && call.shape.ranks > 2 * call.now.shared_cores;
@@ -404,8 +411,8 @@ constexpr Rule kRules[] = {
      "few ranks, more ranks than cores, or blocks that are long or differ; one step"},
     {Collective::alltoall, "two-level", false, fills_hosts_passed_on,
      "many ranks share a host, so that two hosts exchange their small blocks as one", "linear"},
-    {Collective::alltoall, "bruck", false, tiny_blocks_on_shared_cores,
-     "hosts share the cores of one machine and blocks are tiny; fewer messages"},
+    {Collective::alltoall, "bruck", false, blocks_joined_on_shared_cores,
+     "hosts share the cores of one machine and blocks are short; fewer messages"},
     {Collective::alltoall, "bruck", false, tiny_blocks_of_many,
      "tiny blocks between many ranks with a core each; fewer messages"},
     {Collective::alltoall, "linear", false, always,

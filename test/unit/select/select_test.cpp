@@ -447,11 +447,13 @@ TEST(Choose, HostsThatShareCoresSendFewMessages) {
     EXPECT_EQ(name(Collective::allgather, 128 * kKiB, ranks, 2, false), "direct");
     EXPECT_EQ(name(Collective::allgather, 512 * kKiB, ranks, 2), "ring");
     EXPECT_EQ(name(Collective::alltoall, 8, ranks, 2), "bruck");
-    EXPECT_EQ(name(Collective::alltoall, kKiB, ranks, 2), "linear");
+    EXPECT_EQ(name(Collective::alltoall, 8 * kKiB / ranks, ranks, 2), "bruck");
+    EXPECT_EQ(name(Collective::alltoall, 8 * kKiB / ranks + 4, ranks, 2), "linear");
     EXPECT_EQ(name(Collective::reduce_scatter, 8, ranks, 2), "mock-allreduce");
     EXPECT_EQ(name(Collective::reduce_scatter, 2 * kKiB, ranks, 2), "recursive-halving");
     EXPECT_EQ(name(Collective::reduce_scatter, 16 * kKiB, ranks, 2), "pairwise");
   }
+  EXPECT_EQ(name(Collective::alltoall, 8, 3, 2), "linear") << "as many messages in fewer steps";
 }
 
 // The kernel sends and receives many packets of a stream at once.
