@@ -266,6 +266,13 @@ class Intel(Mpich):
         mpi = of_wheel(options, "intel")
         return cls(mpi.compiler, mpi.mpirun, options.directory, mpi.libraries)
 
+    def local_commands(self, machine, shape, work):
+        [(host, words, environment)] = super().local_commands(machine, shape, work)
+        # The wheel's mpirun starts the first mpiexec.hydra of PATH. Ranks that MPICH's has started
+        # do not find each other in shared memory.
+        own = pathlib.Path(self.launcher).with_name("mpiexec.hydra")
+        return [(host, [own, *words[1:]], environment)]
+
     @staticmethod
     def local_settings(shape):
         yields = {"I_MPI_THREAD_YIELD": "3"} if outnumber_cores(shape) else {}
