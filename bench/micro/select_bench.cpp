@@ -6,10 +6,9 @@
 // select/by_rule/COLLECTIVE/P    goes through the rules instead
 // select/helped/COLLECTIVE/P     builds and prices the candidates of 16384 elements, for ranks that
 //                                share two cores and help each other
-// select/worst/SHAPE             builds and prices the candidates of all collectives from 8 bytes
-// to
-//                                64 MiB. Its label is the dearest choice, and `worst_us` its time:
-//                                the least of the iterations
+// select/worst/SHAPE             builds and prices the candidates of all collectives, from 8 bytes
+//                                to 64 MiB. Its label is the dearest choice, and `worst_us` its
+//                                time: the least of the iterations
 #include <benchmark/benchmark.h>
 
 #include <algorithm>

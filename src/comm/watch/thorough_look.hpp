@@ -16,15 +16,15 @@ namespace unisono::comm {
 
 // The time before the first thorough look of a wait, and at least between two.
 inline constexpr std::int64_t kThoroughlyEveryNs = 10 * base::kMillisecond;
-// At most: a reason is found after this time.
-inline constexpr std::int64_t kThoroughlyWithinNs = 2 * base::kSecond;
 
-// The time until the next look, after one that took `look_ns` of a core. The looks of the `ranks`
-// that share it take at most a 20th of its time.
-constexpr std::int64_t pause_between_looks_ns(std::int64_t look_ns, int ranks) {
+// The time until the next look, after one that took `look_ns` of a core. It is at most `most_ns`,
+// since only looks that follow each other soon find a stopped process. If it is less, the looks of
+// the `ranks` that share the core take a 20th of its time.
+constexpr std::int64_t pause_between_looks_ns(std::int64_t look_ns, int ranks,
+                                              std::int64_t most_ns) {
   constexpr std::int64_t kPart = 20;
-  const std::int64_t longest_ns = kThoroughlyWithinNs / (kPart * std::max(ranks, 1));
-  return std::max(kThoroughlyEveryNs, std::min(look_ns, longest_ns) * kPart * std::max(ranks, 1));
+  const std::int64_t times = kPart * std::max(ranks, 1);
+  return std::max(kThoroughlyEveryNs, std::min(look_ns, most_ns / times) * times);
 }
 
 // Whether a look is due in a wait that began at `waits_from_ns`.

@@ -76,7 +76,9 @@ void Watchdog::examine_after_sleep() {
   examine(true);
   const std::int64_t look_ns = base::thread_time_ns() - before;
   examined_ns_ = base::now_ns();
-  pause_ns_ = pause_between_looks_ns(look_ns, members_.job().cores().ranks_per_core());
+  job::Job& job = members_.job();
+  pause_ns_ =
+      pause_between_looks_ns(look_ns, job.cores().ranks_per_core(), job.watch().interval_ns());
 }
 
 void Watchdog::examine_now_and_then() {

@@ -34,23 +34,25 @@ TEST(ThoroughLook, IsNotDueAgainAtOnce) { EXPECT_FALSE(is_due(kNow, kNow - kShor
 TEST(ThoroughLook, OfAllRanksOfACoreTakeASmallPartOfIt) {
   constexpr std::int64_t kLook = 370 * base::kMicrosecond;
   for (const int ranks : {1, 2, 16, 64, 140}) {
-    const std::int64_t pause_ns = pause_between_looks_ns(kLook, ranks);
-    EXPECT_LE(20 * ranks * kLook, pause_ns) << ranks;
-    EXPECT_LE(pause_ns, kThoroughlyWithinNs) << ranks;
+    EXPECT_LE(20 * ranks * kLook, pause_between_looks_ns(kLook, ranks, 2 * kLong)) << ranks;
   }
-  EXPECT_EQ(pause_between_looks_ns(0, 1), kThoroughlyEveryNs);
-  EXPECT_EQ(pause_between_looks_ns(kLook, 1), kThoroughlyEveryNs) << "a short one";
-  EXPECT_EQ(pause_between_looks_ns(kLook, 0), kThoroughlyEveryNs);
+  EXPECT_EQ(pause_between_looks_ns(0, 1, kLong), kThoroughlyEveryNs);
+  EXPECT_EQ(pause_between_looks_ns(kLook, 1, kLong), kThoroughlyEveryNs) << "a short one";
+  EXPECT_EQ(pause_between_looks_ns(kLook, 0, kLong), kThoroughlyEveryNs);
   EXPECT_FALSE(is_thorough_look_due(kNow, kNow - kLong, kNow - kLong, kLong));
   EXPECT_TRUE(is_thorough_look_due(kNow, kNow - kLong, kNow - kLong, kLong - 1));
 }
 
+// Looks that are further apart than half of UNISONO_DETECT_TIMEOUT never find a stopped process.
 TEST(ThoroughLook, ComesInTheEndHoweverLongItTakes) {
   for (const int ranks : {1, 140, 100'000, 2'000'000'000}) {
-    const std::int64_t pause_ns = pause_between_looks_ns(kNow, ranks);
-    EXPECT_LE(pause_ns, kThoroughlyWithinNs) << ranks;
-    EXPECT_GE(pause_ns, kThoroughlyEveryNs) << ranks;
+    for (const std::int64_t most_ns : {kShort, 200 * kShort, kLong}) {
+      const std::int64_t pause_ns = pause_between_looks_ns(kNow, ranks, most_ns);
+      EXPECT_LE(pause_ns, std::max(most_ns, kThoroughlyEveryNs)) << ranks;
+      EXPECT_GE(pause_ns, kThoroughlyEveryNs) << ranks;
+    }
   }
+  EXPECT_EQ(pause_between_looks_ns(kLong, 100, 200 * kShort), 200 * kShort);
 }
 
 TEST(ThoroughLook, SparesTheProcessesInAWaitThatIsShortForTheLimit) {
