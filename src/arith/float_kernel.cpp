@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // SIMD kernels of float32, float64 and the complex types.
-#include "arith/simd_target.hpp"
+#include "base/simd/instruction_set.hpp"
+#include "base/simd/target.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "arith/float_kernel.cpp"
@@ -13,7 +14,7 @@
 
 HWY_BEFORE_NAMESPACE();
 namespace unisono::arith::HWY_NAMESPACE {
-#if UNISONO_ARITH_HAVE_SIMD
+#if UNISONO_HAVE_SIMD
 namespace {
 
 template <class T, class FloatOperation>
@@ -85,8 +86,7 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace unisono::arith {
 
-HWY_EXPORT(add_float_kernels);
-void add_float_kernels(KernelTable& table) { HWY_DYNAMIC_DISPATCH(add_float_kernels)(table); }
+void add_float_kernels(KernelTable& table) { UNISONO_BEST_VERSION(add_float_kernels)(table); }
 
 }  // namespace unisono::arith
 #endif

@@ -9,7 +9,7 @@
 #endif
 
 #include "arith/scalar.hpp"
-#include "arith/simd_target.hpp"
+#include "base/simd/target.hpp"
 
 #include "hwy/highway.h"
 

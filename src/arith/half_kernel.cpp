@@ -2,7 +2,8 @@
 // SIMD kernels of float16 and bfloat16: widened to float32, calculated there, rounded back. The
 // conversions are those of half.hpp on registers; float16 uses the processor's where the target has
 // them (F16C, part of Highway's AVX2 and AVX3).
-#include "arith/simd_target.hpp"
+#include "base/simd/instruction_set.hpp"
+#include "base/simd/target.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "arith/half_kernel.cpp"
@@ -24,7 +25,7 @@
 
 HWY_BEFORE_NAMESPACE();
 namespace unisono::arith::HWY_NAMESPACE {
-#if UNISONO_ARITH_HAVE_SIMD
+#if UNISONO_HAVE_SIMD
 namespace {
 
 // A format provides the even and the odd 16-bit lanes of a register, widened to float32, and the
@@ -198,8 +199,7 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace unisono::arith {
 
-HWY_EXPORT(add_half_kernels);
-void add_half_kernels(KernelTable& table) { HWY_DYNAMIC_DISPATCH(add_half_kernels)(table); }
+void add_half_kernels(KernelTable& table) { UNISONO_BEST_VERSION(add_half_kernels)(table); }
 
 }  // namespace unisono::arith
 #endif

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // SIMD kernels of the integer types and byte. Where signed and unsigned integers give the same
 // bits, both use the kernel of the unsigned type.
-#include "arith/simd_target.hpp"
+#include "base/simd/instruction_set.hpp"
+#include "base/simd/target.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "arith/integer_kernel.cpp"
@@ -13,7 +14,7 @@
 
 HWY_BEFORE_NAMESPACE();
 namespace unisono::arith::HWY_NAMESPACE {
-#if UNISONO_ARITH_HAVE_SIMD
+#if UNISONO_HAVE_SIMD
 namespace {
 
 template <class T, class Scalar>
@@ -162,8 +163,7 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace unisono::arith {
 
-HWY_EXPORT(add_integer_kernels);
-void add_integer_kernels(KernelTable& table) { HWY_DYNAMIC_DISPATCH(add_integer_kernels)(table); }
+void add_integer_kernels(KernelTable& table) { UNISONO_BEST_VERSION(add_integer_kernels)(table); }
 
 }  // namespace unisono::arith
 #endif

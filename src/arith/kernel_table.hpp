@@ -25,11 +25,10 @@ struct KernelTable {
 
 const KernelTable& reference_kernels();
 
-// The kernels of Highway's chosen target: the best that the processor supports, unless a test
-// has narrowed it with hwy::SetSupportedTargetsForTest and hwy::GetChosenTarget().
+// The kernels of base::instruction_set().
 KernelTable best_kernels();
 
-// Each dispatches to the chosen target.
+// Each calls its version for base::instruction_set().
 void add_integer_kernels(KernelTable& table);
 void add_float_kernels(KernelTable& table);  // float32, float64 and the complex types; sets target
 void add_half_kernels(KernelTable& table);

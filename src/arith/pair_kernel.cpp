@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // SIMD kernels of minloc and maxloc. Each pair gets an integer key whose order is the order of
 // preference; the operand with the smaller key is copied whole, padding included.
-#include "arith/simd_target.hpp"
+#include "base/simd/instruction_set.hpp"
+#include "base/simd/target.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "arith/pair_kernel.cpp"
@@ -18,7 +19,7 @@
 
 HWY_BEFORE_NAMESPACE();
 namespace unisono::arith::HWY_NAMESPACE {
-#if UNISONO_ARITH_HAVE_SIMD
+#if UNISONO_HAVE_SIMD
 namespace {
 
 // Maps the bits of a floating-point number to an integer of the same order. -0 maps as +0. A NaN
@@ -134,8 +135,7 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace unisono::arith {
 
-HWY_EXPORT(add_pair_kernels);
-void add_pair_kernels(KernelTable& table) { HWY_DYNAMIC_DISPATCH(add_pair_kernels)(table); }
+void add_pair_kernels(KernelTable& table) { UNISONO_BEST_VERSION(add_pair_kernels)(table); }
 
 }  // namespace unisono::arith
 #endif

@@ -18,7 +18,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "arith/simd_target.hpp"
+#include "base/simd/target.hpp"
 
 #include "hwy/highway.h"
 

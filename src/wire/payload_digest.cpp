@@ -6,9 +6,8 @@
 #include <bit>
 #include <cstring>
 
-// Those with vectors of no fixed length, and those that add nothing here, are not compiled.
-#define HWY_DISABLED_TARGETS \
-  (HWY_SSSE3 | HWY_AVX3_DL | HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128)
+#include "base/simd/instruction_set.hpp"
+#include "base/simd/target.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "wire/payload_digest.cpp"
@@ -103,14 +102,12 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace unisono::wire {
 
-HWY_EXPORT(digest_of);
-
 PayloadDigest payload_digest(const Key& key, std::span<const std::byte> payload) {
   if constexpr (std::endian::native != std::endian::little) {
     return payload_digest_by_words(key, payload);
   }
   PayloadDigest digest;
-  HWY_DYNAMIC_DISPATCH(digest_of)(key, payload, digest.data());
+  UNISONO_BEST_VERSION(digest_of)(key, payload, digest.data());
   return digest;
 }
 

@@ -122,6 +122,11 @@ class Install(unittest.TestCase):
         self.assertNotIn("fmt::", undefined)
         self.assertNotIn("libfmt", run("readelf", "--dynamic", library))
 
+    def test_what_the_library_needs(self):
+        library = next(self.prefix.rglob("libunisono.so.0"))
+        needed = re.findall(r"NEEDED.*\[(lib\w+)", run("readelf", "--dynamic", library))
+        self.assertEqual(set(needed) - {"libstdc", "libm", "libgcc_s", "libc", "ld"}, {"libsodium"})
+
     def test_only_the_daemon_needs_libbpf(self):
         for program in (self.tool, next(self.prefix.rglob("libunisono.so.0"))):
             self.assertNotIn("libbpf", run("readelf", "--dynamic", program))

@@ -5,7 +5,8 @@
 
 #include <cmath>
 
-#include "arith/simd_target.hpp"
+#include "base/simd/instruction_set.hpp"
+#include "base/simd/target.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "arith/sums/expansion.cpp"
@@ -31,7 +32,7 @@ struct ExpansionSpans {
   const Real* terms;
 };
 
-#if UNISONO_ARITH_HAVE_SIMD
+#if UNISONO_HAVE_SIMD
 namespace hn = hwy::HWY_NAMESPACE;
 
 template <class V>
@@ -207,30 +208,24 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace unisono::arith {
 
-HWY_EXPORT(add_terms32);
-HWY_EXPORT(add_terms64);
-
-HWY_EXPORT(sum_rows32);
-HWY_EXPORT(sum_rows64);
-
 void sum_rows(float* target, const float* const* rows, std::int32_t count, std::size_t elements,
               const Mend& mend) {
-  HWY_DYNAMIC_DISPATCH(sum_rows32)(target, rows, count, elements, mend);
+  UNISONO_BEST_VERSION(sum_rows32)(target, rows, count, elements, mend);
 }
 
 void sum_rows(double* target, const double* const* rows, std::int32_t count, std::size_t elements,
               const Mend& mend) {
-  HWY_DYNAMIC_DISPATCH(sum_rows64)(target, rows, count, elements, mend);
+  UNISONO_BEST_VERSION(sum_rows64)(target, rows, count, elements, mend);
 }
 
 void add_to_expansions(float* sum, float* rest, float* lost, const float* terms,
                        std::size_t count) {
-  HWY_DYNAMIC_DISPATCH(add_terms32)(sum, rest, lost, terms, count);
+  UNISONO_BEST_VERSION(add_terms32)(sum, rest, lost, terms, count);
 }
 
 void add_to_expansions(double* sum, double* rest, double* lost, const double* terms,
                        std::size_t count) {
-  HWY_DYNAMIC_DISPATCH(add_terms64)(sum, rest, lost, terms, count);
+  UNISONO_BEST_VERSION(add_terms64)(sum, rest, lost, terms, count);
 }
 
 }  // namespace unisono::arith

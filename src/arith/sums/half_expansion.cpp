@@ -10,8 +10,9 @@
 #include <cstring>
 #include <type_traits>
 
-#include "arith/simd_target.hpp"
 #include "arith/sums/expansion.hpp"
+#include "base/simd/instruction_set.hpp"
+#include "base/simd/target.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "arith/sums/half_expansion.cpp"
@@ -43,7 +44,7 @@ struct HalfExpansions {
   float* lost;
 };
 
-#if UNISONO_ARITH_HAVE_SIMD
+#if UNISONO_HAVE_SIMD
 namespace hn = hwy::HWY_NAMESPACE;
 
 using Reals = hn::ScalableTag<float>;
@@ -402,35 +403,28 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace unisono::arith {
 
-HWY_EXPORT(widen_f16);
-HWY_EXPORT(widen_bf16);
-HWY_EXPORT(narrow_f16);
-HWY_EXPORT(narrow_bf16);
-HWY_EXPORT(sum_f16_rows);
-HWY_EXPORT(sum_bf16_rows);
-
 void sum_rows(Float16* target, const Float16* const* rows, std::int32_t count, std::size_t elements,
               const Mend& mend) {
-  HWY_DYNAMIC_DISPATCH(sum_f16_rows)(target, rows, count, elements, mend);
+  UNISONO_BEST_VERSION(sum_f16_rows)(target, rows, count, elements, mend);
 }
 void sum_rows(BFloat16* target, const BFloat16* const* rows, std::int32_t count,
               std::size_t elements, const Mend& mend) {
-  HWY_DYNAMIC_DISPATCH(sum_bf16_rows)(target, rows, count, elements, mend);
+  UNISONO_BEST_VERSION(sum_bf16_rows)(target, rows, count, elements, mend);
 }
 
 void widen(float* terms, const Float16* from, std::size_t count) {
-  HWY_DYNAMIC_DISPATCH(widen_f16)(terms, from, count);
+  UNISONO_BEST_VERSION(widen_f16)(terms, from, count);
 }
 void widen(float* terms, const BFloat16* from, std::size_t count) {
-  HWY_DYNAMIC_DISPATCH(widen_bf16)(terms, from, count);
+  UNISONO_BEST_VERSION(widen_bf16)(terms, from, count);
 }
 bool narrow_expansions(Float16* sums, const float* sum, const float* rest, float* lost,
                        std::size_t count) {
-  return HWY_DYNAMIC_DISPATCH(narrow_f16)(sums, sum, rest, lost, count);
+  return UNISONO_BEST_VERSION(narrow_f16)(sums, sum, rest, lost, count);
 }
 bool narrow_expansions(BFloat16* sums, const float* sum, const float* rest, float* lost,
                        std::size_t count) {
-  return HWY_DYNAMIC_DISPATCH(narrow_bf16)(sums, sum, rest, lost, count);
+  return UNISONO_BEST_VERSION(narrow_bf16)(sums, sum, rest, lost, count);
 }
 
 }  // namespace unisono::arith

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Exact sums, bit for bit, against a fixed-point number that has room for every bit of every term.
 // It is rounded by a search among all values of the format. Seeded random terms of every kind.
+// The versions of expansion.cpp and half_expansion.cpp for each instruction set are tested here.
 #include "arith/sums/exact_sum.hpp"
 
 #include <gtest/gtest.h>
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "base/prng.hpp"
+#include "base/simd/instruction_set.hpp"
 #include "harness/scale.hpp"
 
 namespace unisono::arith::exact_sum_test {
@@ -192,8 +194,16 @@ TYPED_TEST(ExactSum, OfRandomTermsIsRoundedOnce) {
       rows.push_back(random_terms<TypeParam>(random, count));
       expected.push_back(expected_sum<TypeParam>(rows.back()));
     }
-    const Patterns actual = actual_sums<TypeParam>(rows, random.below(count + 1));
-    ASSERT_EQ(actual, expected) << "seed " << kSeed << ", round " << round;
+    const std::size_t target = random.below(count + 1);
+    // The best set in each round, each of the lesser ones in every fourth.
+    const std::vector<base::InstructionSet> sets = base::supported_instruction_sets();
+    for (const base::InstructionSet set : sets) {
+      if (set != sets.back() && (round + static_cast<int>(set)) % 4 != 0) continue;
+      const base::NarrowedInstructionSet narrowed(set);
+      ASSERT_EQ(actual_sums<TypeParam>(rows, target), expected)
+          << "seed " << kSeed << ", round " << round << ", instruction set "
+          << static_cast<int>(set);
+    }
   }
 }
 
@@ -224,7 +234,11 @@ TYPED_TEST(ExactSum, OfKnownTerms) {
       {{F::infinity + 1, F::infinity}, F::nan},
   };
   for (const auto& [terms, expected] : cases) {
-    EXPECT_EQ(actual_sums<F>({terms}, 0), Patterns{expected}) << testing::PrintToString(terms);
+    for (const base::InstructionSet set : base::supported_instruction_sets()) {
+      const base::NarrowedInstructionSet narrowed(set);
+      EXPECT_EQ(actual_sums<F>({terms}, 0), Patterns{expected})
+          << testing::PrintToString(terms) << ", instruction set " << static_cast<int>(set);
+    }
   }
 }
 

@@ -4,11 +4,10 @@
 
 #include <gtest/gtest.h>
 
-#include <hwy/targets.h>
-
 #include <vector>
 
 #include "base/prng.hpp"
+#include "base/simd/instruction_set.hpp"
 
 namespace unisono::wire::payload_digest_test {
 namespace {
@@ -27,14 +26,11 @@ TEST(PayloadDigest, IsTheSameOnEveryInstructionSetAndWhereverThePayloadLies) {
   for (std::size_t length = 0; length <= bytes.size() - 7; length += length < 200 ? 1 : 97) {
     const auto payload = std::span(bytes).subspan(length % 7, length);
     const PayloadDigest expected = payload_digest_by_words(kKey, payload);
-    for (const std::int64_t target : hwy::SupportedAndGeneratedTargets()) {
-      hwy::SetSupportedTargetsForTest(target);
-      hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+    for (const base::InstructionSet set : base::supported_instruction_sets()) {
+      const base::NarrowedInstructionSet narrowed(set);
       EXPECT_EQ(payload_digest(kKey, payload), expected)
-          << length << " bytes, " << hwy::TargetName(target);
+          << length << " bytes, instruction set " << static_cast<int>(set);
     }
-    hwy::SetSupportedTargetsForTest(0);
-    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
   }
 }
 
