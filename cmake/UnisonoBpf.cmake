@@ -46,7 +46,7 @@ function(unisono_bpf_object output source)
   # asm/types.h, which the kernel's headers include.
   add_custom_command(OUTPUT ${output}
     COMMAND ${UNISONO_BPF_CLANG} -target bpf -mcpu=v3 -O2 -g -ffreestanding -Wall -Wextra -Werror
-      -I${PROJECT_SOURCE_DIR}/src -idirafter /usr/include/${CMAKE_LIBRARY_ARCHITECTURE}
+      -I${PROJECT_SOURCE_DIR}/src -idirafter ${CMAKE_SYSROOT}/usr/include/${CMAKE_LIBRARY_ARCHITECTURE}
       -MD -MF ${object}.d -MT ${output} -c ${source} -o ${object}
     COMMAND ${CMAKE_COMMAND} -DOBJECT=${object} -DOUTPUT=${output}
       -P ${PROJECT_SOURCE_DIR}/cmake/EmbedObject.cmake
