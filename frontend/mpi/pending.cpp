@@ -149,7 +149,14 @@ struct Failure {
   int error;
   std::string text;
 };
-thread_local std::vector<Failure> failures;
+// Null: none. No object: the program may use requests after the main thread's objects have ended.
+thread_local std::vector<Failure>* failures = nullptr;
+
+void drop_failures_of(Handle request) {
+  if (failures == nullptr) return;
+  std::erase_if(*failures, [request](const Failure& each) { return each.request == request; });
+  if (failures->empty()) delete std::exchange(failures, nullptr);
+}
 
 // The program asks for the status of a complete request. To the host a failed one is no error: it
 // would call the error handler of MPI_COMM_WORLD. Our functions on requests report it.
@@ -159,7 +166,8 @@ int query(void* extra, void* status) {
   if (pending.error != UNISONO_OK && !pending.is_reported) {
     pending.is_reported = true;
     failed_calls.fetch_sub(1, std::memory_order_relaxed);
-    failures.push_back({pending.request, pending.own->handle, pending.error, pending.text});
+    if (failures == nullptr) failures = new std::vector<Failure>;
+    failures->push_back({pending.request, pending.own->handle, pending.error, pending.text});
   }
   mpi.Status_set_elements(status, mpi.constants.byte, 0);
   mpi.Status_set_cancelled(status, 0);
@@ -211,8 +219,7 @@ int make_request(PendingCall& pending, Handle* request) {
                         : mpi.Grequest_start(query, release, cancel, &pending, request);
   if (error != 0) return error;
   pending.request = mpi.handle_at(request);
-  // MPICH uses a request's number again.
-  std::erase_if(failures, [&](const Failure& each) { return each.request == pending.request; });
+  drop_failures_of(pending.request);  // MPICH uses a request's number again
   return 0;
 }
 
@@ -240,15 +247,16 @@ int start_nonblocking(Communicator& own, std::unique_ptr<Call> call, Handle* req
 
 bool may_report() {
   return has_pending_calls() || failed_calls.load(std::memory_order_relaxed) != 0 ||
-         !failures.empty();
+         failures != nullptr;
 }
 
 int report_failed_call(Handle request) {
-  const auto found = std::find_if(failures.begin(), failures.end(),
+  if (failures == nullptr) return 0;
+  const auto found = std::find_if(failures->begin(), failures->end(),
                                   [&](const Failure& each) { return each.request == request; });
-  if (found == failures.end()) return 0;
+  if (found == failures->end()) return 0;
   const Failure failure = std::move(*found);
-  failures.erase(found);
+  drop_failures_of(request);
   return report_error(failure.comm, failure.error, failure.text);
 }
 

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/life/lasting.hpp"
 #include "base/text.hpp"
 
 namespace unisono::algorithm {
@@ -120,13 +121,13 @@ Parameters parameters_by_one(const Algorithm& algorithm, const Shape& shape,
 // Mock-ups look for the rows of their parts each time that they are built, thousands of times for a
 // choice by price.
 const Algorithm* find(Collective collective, std::string_view name) {
-  static const std::vector<std::vector<const Algorithm*>> kRows = [] {
+  static const std::vector<std::vector<const Algorithm*>>& kRows = base::lasting([] {
     std::vector<std::vector<const Algorithm*>> rows(schedule::kCollectiveCount);
     for (const Algorithm& row : table()) {
       rows[static_cast<std::size_t>(row.collective)].push_back(&row);
     }
     return rows;
-  }();
+  }());
   const auto index = static_cast<std::size_t>(collective);
   if (index >= kRows.size()) return nullptr;
   for (const Algorithm* row : kRows[index]) {

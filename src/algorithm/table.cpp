@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "algorithm/rows.hpp"
+#include "base/life/lasting.hpp"
 
 namespace unisono::algorithm {
 
@@ -27,7 +28,7 @@ std::vector<Algorithm> concatenated() {
 }  // namespace
 
 std::span<const Algorithm> table() {
-  static const std::vector<Algorithm> kTable = concatenated();
+  static const std::vector<Algorithm>& kTable = base::lasting(concatenated());
   return kTable;
 }
 

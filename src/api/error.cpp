@@ -5,6 +5,8 @@
 
 #include <exception>
 #include <new>
+#include <string>
+#include <utility>
 
 #include "unisono/unisono.h"
 
@@ -26,12 +28,24 @@ static_assert(static_cast<int>(Code::unsupported) == UNISONO_ERROR_UNSUPPORTED);
 static_assert(static_cast<int>(Code::peer_argument) == UNISONO_ERROR_PEER_ARGUMENT);
 static_assert(static_cast<int>(Code::cancelled) == UNISONO_ERROR_CANCELLED);
 
-thread_local std::string last_message;
+// A pointer: the main thread's objects end before those that are static, whose destructors may call
+// the library. Null: no message.
+thread_local std::string* last_message = nullptr;
+
+struct LastMessage {
+  ~LastMessage() { delete std::exchange(last_message, nullptr); }
+};
+
+void keep_last_message(std::string text) {
+  static thread_local const LastMessage ends_with_thread{};
+  if (last_message == nullptr) last_message = new std::string;
+  *last_message = std::move(text);
+}
 
 }  // namespace
 
 int fail(const base::Error& error) {
-  last_message = error.message;
+  keep_last_message(error.message);
   return static_cast<int>(error.code);
 }
 
@@ -44,10 +58,10 @@ int fail(const char* function, const base::Error& error) {
 int fail(const char* function, const std::exception& thrown) noexcept {
   const bool lacks_memory = dynamic_cast<const std::bad_alloc*>(&thrown) != nullptr;
   try {
-    last_message = fmt::format("{}: {}", function,
-                               lacks_memory ? "the process gets no more memory" : thrown.what());
+    keep_last_message(fmt::format(
+        "{}: {}", function, lacks_memory ? "the process gets no more memory" : thrown.what()));
   } catch (const std::exception&) {
-    last_message.clear();  // no memory for the message either
+    if (last_message != nullptr) last_message->clear();  // no memory for the message either
   }
   return static_cast<int>(lacks_memory ? Code::resources : Code::system);
 }
@@ -56,7 +70,10 @@ int fail(const char* function, const std::exception& thrown) noexcept {
 
 extern "C" {
 
-const char* unisono_last_error(void) { return unisono::api::last_message.c_str(); }
+const char* unisono_last_error(void) {
+  const std::string* const message = unisono::api::last_message;
+  return message == nullptr ? "" : message->c_str();
+}
 
 const char* unisono_error_name(int error) {
   return unisono::base::code_name(static_cast<unisono::base::Code>(error));

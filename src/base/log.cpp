@@ -7,6 +7,8 @@
 #include <atomic>
 #include <string>
 
+#include "base/life/lasting.hpp"
+
 namespace unisono::base {
 namespace {
 
@@ -14,10 +16,10 @@ std::atomic<LogLevel> process_level{LogLevel::warn};
 thread_local int thread_rank = -1;
 
 const std::string& host_name() {
-  static const std::string name = [] {
+  static const std::string& name = lasting([] {
     utsname names{};
     return uname(&names) == 0 ? std::string(names.nodename) : std::string("localhost");
-  }();
+  }());
   return name;
 }
 

@@ -11,6 +11,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/life/lasting.hpp"
+
 namespace unisono::transport {
 
 // As a target: all other ranks of the job, by one multicast datagram.
@@ -88,7 +90,7 @@ class Datagrams {
   virtual void give_up_multicast(std::string /*note*/) {}
   // Why there is no multicast; empty if it works or was not requested.
   virtual const std::string& multicast_note() const {
-    static const std::string none;
+    static const std::string& none = base::lasting(std::string());
     return none;
   }
 
@@ -102,7 +104,7 @@ class Datagrams {
   virtual void meet_member(int /*rank*/, std::uint64_t /*card*/) {}
   // Why this rank has ceased to multicast: where, what, and what to do. Empty: it has not.
   virtual const std::string& multicast_loss() const {
-    static const std::string none;
+    static const std::string& none = base::lasting(std::string());
     return none;
   }
 

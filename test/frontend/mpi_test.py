@@ -858,6 +858,13 @@ class Others(unittest.TestCase):
             ranks = [row["ranks"] for row in lines[1:-1] if row["collective"] == "allreduce"]
             self.assertEqual(sorted(ranks), [2, 4])
 
+    def test_mpi_is_used_after_main(self):
+        program = compile_program("at_exit.c", "at_exit")
+        for way in ("atexit", "destructor"):
+            with self.subTest(way=way):
+                done = mpirun(2, [program, way])
+                self.assertEqual((done.returncode, done.stdout), (0, "fine\n"), done.stderr)
+
     def test_a_program_without_mpi_loads_nothing(self):
         done = subprocess.run(["cat", "/proc/self/maps"], capture_output=True, text=True,
                               check=True, env=environment({"LD_PRELOAD": str(OPTIONS.drop_in)}))

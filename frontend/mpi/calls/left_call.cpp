@@ -59,12 +59,12 @@ void set_reduction(LeftCall& call, std::int64_t elements, Handle type, Handle op
 }
 
 void LeftCall::count() const {
-  static const std::string by = library_name();
+  static const auto* const by = new std::string(library_name());  // no exit destroys it
   unisono_profiled_call_t told{};
   told.size = sizeof told;
   const std::string name = profiled_name(*this);
   told.collective = name.c_str();
-  told.library = by.c_str();
+  told.library = by->c_str();
   told.reason = reason != nullptr ? reason : why_host(comm);
   told.type = type;
   told.op = op;

@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "base/check.hpp"
+#include "base/life/lasting.hpp"
 #include "base/log.hpp"
 #include "base/settings/text.hpp"
 #include "base/settings/user_folder.hpp"
@@ -163,11 +164,11 @@ std::string_view Settings::as_written(Setting id) const {
 }
 
 const Result<Settings>& process_settings() {
-  static const Result<Settings> settings = [] {
+  static const Result<Settings>& settings = lasting([] {
     Result<Settings> read = Settings::from(process_environment());
     if (read.ok()) set_log_level(read->log_level());
     return read;
-  }();
+  }());
   return settings;
 }
 

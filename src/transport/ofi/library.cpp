@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
+#include "base/life/lasting.hpp"
 #include "transport/ofi/kept_signal_actions.hpp"
 #include "transport/ofi/ofi.hpp"
 
@@ -43,7 +44,7 @@ base::Result<OfiLibrary> load() {
 }  // namespace
 
 const base::Result<OfiLibrary>& ofi_library() {
-  static const base::Result<OfiLibrary> library = load();
+  static const base::Result<OfiLibrary>& library = base::lasting(load());
   return library;
 }
 

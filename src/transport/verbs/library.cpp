@@ -4,6 +4,8 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
+#include "base/life/lasting.hpp"
+
 namespace unisono::transport {
 namespace {
 
@@ -67,7 +69,7 @@ base::Result<VerbsLibrary> load_verbs() {
 }  // namespace
 
 const base::Result<VerbsLibrary>& verbs_library() {
-  static const base::Result<VerbsLibrary> library = load_verbs();
+  static const base::Result<VerbsLibrary>& library = base::lasting(load_verbs());
   return library;
 }
 
