@@ -264,8 +264,8 @@ class Scenarios(Running):
 class Nonblocking(Running):
     def test_programs_that_end_well(self):
         self.expect_all_fine(("first", "overlap", "blocked", "freed", "between", "status",
-                              "threads", "mixed", "in_status", "asked_first", "elsewhere"),
-                             "nonblocking")
+                              "threads", "mixed", "in_status", "asked_first", "elsewhere",
+                              "beside_files"), "nonblocking")
 
     def test_without_a_thread_where_the_mpi_calls_the_drop_in(self):
         if OPTIONS.mpi.name in ("openmpi", "openmpi5", "mpich5"):
@@ -281,7 +281,7 @@ class Persistent(Running):
         for said in self.expect_all_fine(("order", "inactive", "inactive_again", "freed", "many",
                                           "misaligned", "blocked", "between", "threads", "statuses",
                                           "beside", "neighbours", "after_messages",
-                                          "looked_at", "at_end"),
+                                          "looked_at", "partitioned", "at_end"),
                                          "persistent"):
             self.assertNotIn("the host MPI does a persistent collective", said)
 

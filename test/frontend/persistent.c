@@ -555,6 +555,38 @@ static void at_end(void) {
   MPI_Comm_set_attr(MPI_COMM_SELF, key, NULL);
 }
 
+/* MPICH's MPI_Testall fails for partitioned messages, its MPI_Waitall does not: so one waits for
+ * them beside persistent and nonblocking collectives. */
+static void partitioned(void) {
+#if MPI_VERSION >= 4
+  enum { kParts = 3 };
+  const int right = (rank + 1) % size, left = (rank + size - 1) % size;
+  int own = 0, sum = 0, most = -1, out[kParts], in[kParts];
+  MPI_Request requests[5];
+  MPI_Barrier(MPI_COMM_WORLD);
+  MPI_Psend_init(out, kParts, 1, MPI_INT, right, 1, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[0]);
+  MPI_Precv_init(in, kParts, 1, MPI_INT, left, 1, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[1]);
+  PERSISTENT(Allreduce)
+  (&own, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[2]);
+  requests[4] = MPI_REQUEST_NULL;
+  for (int round = 0; round < 20; ++round) {
+    const int has_persistent = round < 10;
+    own = rank + round;
+    for (int i = 0; i < kParts; ++i) out[i] = 100 * rank + 10 * i + round;
+    MPI_Startall(has_persistent ? 3 : 2, requests);
+    MPI_Iallreduce(&rank, &most, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD, &requests[3]);
+    MPI_Pready_range(0, kParts - 1, requests[0]);
+    MPI_Waitall(5, requests, MPI_STATUSES_IGNORE);
+    EXPECT(most == size - 1);
+    if (has_persistent) EXPECT(sum == size * (size - 1) / 2 + size * round);
+    for (int i = 0; i < kParts; ++i) EXPECT(in[i] == 100 * left + 10 * i + round);
+    if (round == 9) MPI_Request_free(&requests[2]);
+  }
+  MPI_Request_free(&requests[0]);
+  MPI_Request_free(&requests[1]);
+#endif
+}
+
 static const Scenario all[] = {{"statuses", statuses},
                                {"order", order},
                                {"inactive", inactive},
@@ -570,6 +602,7 @@ static const Scenario all[] = {{"statuses", statuses},
                                {"inactive_again", inactive_again},
                                {"after_messages", after_messages},
                                {"looked_at", looked_at},
+                               {"partitioned", partitioned},
                                {"at_end", at_end}};
 
 int main(int argc, char** argv) {
