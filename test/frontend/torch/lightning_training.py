@@ -41,3 +41,5 @@ model = Model()
 trainer.fit(model, data)
 if dist.get_rank() == 0:
     print(dist.get_backend(), dist.get_world_size(), *model.losses)
+if dist.get_backend() == "gloo":
+    dist.destroy_process_group()  # its threads can end the process with SIGABRT otherwise
