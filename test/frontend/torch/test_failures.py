@@ -20,6 +20,12 @@ WRONG = {
                  "loat8"),
     "multiple": (lambda: dist.all_to_all_single(torch.ones(3), torch.ones(3)), ValueError,
                  "no multiple"),
+    "splits": (lambda: dist.all_to_all_single(torch.ones(4), torch.ones(4), [1, 1], [1, 1]),
+               ValueError, "split sizes"),
+    "own output": (lambda: dist.all_gather([torch.ones(3) for _ in range(dist.get_world_size())],
+                                           torch.ones(4)), ValueError, "3 elements"),
+    "outputs": (lambda: dist.gather(torch.ones(4), group_dst=dist.get_rank(), gather_list=[
+        torch.ones(3) for _ in range(dist.get_world_size())]), ValueError, "3 elements"),
     "shared elements": (lambda: dist.all_reduce(torch.ones(1).expand(4)), ValueError, "clone"),
     "root": (lambda: dist.broadcast(torch.ones(4), 7), ValueError, "root"),
     "device": (lambda: back_end().allreduce([torch.ones(4, device="meta")],

@@ -351,6 +351,9 @@ class PythonBackend(_c10d.Backend):
     def _gathered(self, outputs: Sequence[torch.Tensor], tensor: torch.Tensor) -> None:
         own = _tensors.moved(_tensors.flat(tensor))
         self._require(outputs, tensor)
+        if outputs[self._group[0]].numel() != tensor.numel():
+            raise BadArgument(ValueError, "the output of this rank has "
+                              f"{outputs[self._group[0]].numel()} elements, not {tensor.numel()}")
         if _tensors.same_size(outputs):
             every = torch.empty(own.numel() * len(outputs), dtype=own.dtype)
             self._calls.comm.allgather(own, every)
@@ -446,6 +449,7 @@ class PythonBackend(_c10d.Backend):
                 self._calls.comm.gather(own, None, options.rootRank)
                 return
             self._require(sum(outputs, []), tensor)
+            _tensors.require_equal(sum(outputs, []), tensor)
             every = torch.empty(own.numel() * self._group[1], dtype=own.dtype)
             self._calls.comm.gather(own, every, options.rootRank)
             self._distribute(every, outputs[0])
@@ -514,7 +518,11 @@ class PythonBackend(_c10d.Backend):
     def _counts(self, tensor: torch.Tensor, rows: list[int]) -> list[int]:
         size = self._group[1]
         if rows:
-            row = tensor.numel() // max(tensor.shape[0], 1)
+            length = tensor.shape[0] if tensor.dim() > 0 else 1
+            if len(rows) != size or min(rows) < 0 or sum(rows) != length:
+                raise BadArgument(ValueError, f"the split sizes {rows} are not {size} numbers that "
+                                   f"add up to the {length} rows of a tensor")
+            row = tensor.numel() // max(length, 1)
             return [count * row for count in rows]
         if tensor.dim() == 0 or tensor.shape[0] % size != 0:
             raise BadArgument(ValueError, f"a tensor of shape {tuple(tensor.shape)} has rows that "
