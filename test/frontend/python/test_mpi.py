@@ -517,6 +517,11 @@ def statuses():
     assert [type(each) for each in kept] == [MPI.Status] * 2
     while not MPI.Request.Testall([request], kept):
         pass
+    fixed, more = (MPI.Status(), MPI.Status()), [comm.Ibarrier(), comm.Ibarrier()]
+    while not MPI.Request.Get_status_all(more, fixed) or not more[0].get_status():
+        pass
+    assert all(more)
+    MPI.Request.Waitall(tuple(more), fixed)  # a tuple gets no more of them
     return (len(kept), bool(request), status.Get_source(), status.Get_tag(),
             status.Get_count(MPI.DOUBLE), status.Get_elements(MPI.DOUBLE))
 

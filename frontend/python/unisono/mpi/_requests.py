@@ -47,14 +47,15 @@ class Status:
         return self.cancelled
 
 
-Statuses = Optional[list[Status]]
+Statuses = Optional[Sequence[Status]]
 
 
 def _fill(statuses: Statuses, count: int) -> None:
-    """A list gets as many as there are operations, as mpi4py has it."""
+    """A list gets as many as there are operations, as mpi4py has it; a tuple has its own."""
     if statuses is None:
         return
-    statuses += [Status() for _ in range(len(statuses), count)]
+    if isinstance(statuses, list):
+        statuses += [Status() for _ in range(len(statuses), count)]
     for status in statuses[:count]:
         status._clear()
 
@@ -108,6 +109,9 @@ class Request:
         if status is not None:
             status._clear()
         return True
+
+    def get_status(self, status: Optional[Status] = None) -> bool:
+        return self.Get_status(status)
 
     def _finish(self) -> None:
         for unpack in self._unpack:
@@ -170,6 +174,12 @@ class Request:
                 statuses: Statuses = None) -> bool:
         _fill(statuses, len(requests))
         return all([request.Test() for request in requests])
+
+    @classmethod
+    def Get_status_all(cls, requests: Sequence["Request"], statuses: Statuses = None) -> bool:
+        """Whether all are complete; unlike Testall, the requests stay as they are."""
+        _fill(statuses, len(requests))
+        return all([request.Get_status() for request in requests])
 
     @classmethod
     def Testany(cls, requests: Sequence["Request"],
