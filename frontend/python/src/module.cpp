@@ -455,7 +455,8 @@ void define_request(nb::module_& module) {
 }  // namespace
 }  // namespace unisono::python
 
-NB_MODULE(_native, module) {
+// Python calls PyInit__native below.
+NB_MODULE(_native_once, module) {
   using namespace unisono::python;  // NOLINT: the one function outside it
   namespace nb = nanobind;
   using namespace nb::literals;  // NOLINT: "name"_a
@@ -480,4 +481,14 @@ NB_MODULE(_native, module) {
   module.def("set_in_place", [](nb::handle object) { set_in_place(object); });
   module.def("version", [] { return unisono_version(); });
   module.def("error_name", [](int code) { return unisono_error_name(code); });
+}
+
+// Types and functions are those of one interpreter. Servers may have several in a process. There a
+// second import would take them from the first one, even if it failed in the function above.
+extern "C" NB_EXPORT PyObject* PyInit__native() {
+  static const PyInterpreterState* const first = PyInterpreterState_Get();
+  if (PyInterpreterState_Get() == first) return PyInit__native_once();
+  PyErr_SetString(PyExc_ImportError,
+                  "another interpreter of this process has imported unisono; only one can");
+  return nullptr;
 }

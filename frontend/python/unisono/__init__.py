@@ -32,6 +32,10 @@ class _InPlace:
     def __repr__(self) -> str:
         return "unisono.IN_PLACE"
 
+    def __reduce__(self) -> str:
+        """Copies are the same object, also in another process."""
+        return "IN_PLACE"
+
 
 IN_PLACE: Final = _InPlace()
 _native.set_in_place(IN_PLACE)

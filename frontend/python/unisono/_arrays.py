@@ -160,8 +160,11 @@ def apply(function: Callable[[Any, Any], Any], target: memoryview, left: memoryv
 
 
 def why_no_operator(function: Any) -> Optional[str]:
-    """A ufunc of one input would write to its second argument, and give a wrong result."""
+    """A ufunc of one input would write to its second argument, and give a wrong result. Python's
+    sum adds up its first argument alone, from the second one on."""
     import numpy
+    if function is sum or function is numpy.sum:
+        return "op is the function sum, which adds up one array; give the name 'sum'"
     if type(function) is not numpy.ufunc or (function.nargs == 3 and function.nout == 1):
         return None
     return (f"op is numpy.{function.__name__}, with {function.nargs - function.nout} inputs and "

@@ -121,6 +121,9 @@ def functions_of_one_element():
             for kind in ("f8", bool):
                 with pytest.raises(unisono.DatatypeError, match="an operator has 2 and 1"):
                     comm.dup().allreduce(numpy.ones(2, kind), op=function)
+        for function in (sum, numpy.sum, unisono.Op(sum)):
+            with pytest.raises(unisono.DatatypeError, match="give the name 'sum'"):
+                comm.dup().allreduce(numpy.ones(2), op=function)
         return comm.allreduce(1)
 
 
