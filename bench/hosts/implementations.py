@@ -44,10 +44,20 @@ class Missing(RuntimeError):
     """Why an implementation is left out."""
 
 
+def case_words(work):
+    """Only compare.py has other cases than the usual one."""
+    root, uneven = getattr(work, "root", 0), getattr(work, "uneven", "halves")
+    return [
+        *(["--root", str(root)] if root else []),
+        *(["--uneven", uneven] if uneven != "halves" else []),
+    ]
+
+
 def twin_words(work):
     return [
         *["--collectives", ",".join(work.collectives)],
         *["--sizes", work.sizes, "--seconds", str(work.seconds)],
+        *case_words(work),
         *(["--operations", str(work.operations)] if work.operations else []),
         *(["--apart-us", str(work.apart_us)] if work.apart_us else []),
         *(["--late-us", str(work.late_us)] if work.late_us else []),
@@ -102,12 +112,12 @@ class Unisono:
 
     def commands(self, host_set, shape, work):
         words = ["bench", *work.collectives, "--as-rank", "--format", "json"]
-        words += ["--sizes", work.sizes, "--seconds", work.seconds]
+        words += ["--sizes", work.sizes, "--seconds", work.seconds, *case_words(work)]
         return unisono_job(host_set, in_a_row(shape.hosts, shape.per_host), words)
 
     def local_commands(self, machine, shape, work):
         words = ["bench", *work.collectives, "-n", shape.ranks, "--format", "json"]
-        words += ["--sizes", work.sizes, "--seconds", work.seconds]
+        words += ["--sizes", work.sizes, "--seconds", work.seconds, *case_words(work)]
         return [(0, [machine.unisono, *words], None)]
 
 
@@ -287,6 +297,7 @@ class Intel(Mpich):
 class Gloo:
     name = "gloo"
     collectives = GLOO_COLLECTIVES
+    has_roots = False  # its twin has root 0 only
     # Debian's, which has Debian's torch; that of ./dev test's environment.
     pythons = ["/usr/bin/python3", ROOT / "build/venv-torch/bin/python", sys.executable]
 
@@ -333,6 +344,7 @@ class Tcp:
     name = "tcp"
     shapes = [(2, 1)]  # hosts, ranks of each; others have all
     collectives = ["barrier", "broadcast", "allgather", "alltoall"]
+    has_roots = False
 
     def __init__(self, compiler, directory):
         self.twin = build_twin([compiler, f"-I{TWINS / 'streams'}"], directory / "mpi_twin.tcp")

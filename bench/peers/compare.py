@@ -74,6 +74,8 @@ class Work:
     collectives: list
     sizes: str
     seconds: float
+    root: int
+    uneven: str
     operations = 0  # as many calls, each timed, in place of what fits into the seconds
     apart_us = late_us = 0
 
@@ -86,6 +88,9 @@ def find_all(arguments):
     found = []
     for each in KNOWN:
         if arguments.only and each.name not in arguments.only:
+            continue
+        if arguments.root and not getattr(each, "has_roots", True):
+            say(f"{each.name} is left out: it has root 0 only")
             continue
         try:
             found.append(each.find(arguments))
@@ -107,7 +112,7 @@ def state_ns(arguments):
 
 def run_once(place, implementation, shape, collectives, arguments):
     """The report, or None, having said why there is none."""
-    work = Work(collectives, arguments.sizes, arguments.seconds)
+    work = Work(collectives, arguments.sizes, arguments.seconds, arguments.root, arguments.uneven)
     local = shape.hosts == 1
     make = implementation.local_commands if local else implementation.commands
     try:
@@ -222,6 +227,8 @@ def document(runs, before, arguments, congestions):
         "cache_line_ns": {"least": min(states), "most": max(states)} if states else None,
         "versions": versions,
         "rate": arguments.rate,
+        "root": arguments.root,
+        "uneven": arguments.uneven,
         "congestion": sorted({*before.get("congestion", []), *congestions}),
         "hogs": arguments.hogs,
         "state": arguments.state,
@@ -260,6 +267,9 @@ def add_options(parser):
         help="ranks, or hosts x ranks on each; default: 2,8,4x1")
     add("--sizes", type=numbers_of, default=numbers_of("8,512,4K,32K,256K,1M"),
         help="bytes; default: 8,512,4K,32K,256K,1M")
+    add("--root", type=int, default=0, help="of rooted collectives; default: 0")
+    add("--uneven", choices=["halves", "zeros", "one"], default="halves",
+        help="blocks of collectives that end in v (unisono bench --help); default: halves")
     add("--only", type=lambda text: text.split(","), help=f"some of {known}; default: all found")
     add("--repeat", type=int, default=3, help="repetitions; default: 3")
     add("--seconds", type=float, default=0.05, help="time for one line; default: %(default)s")
@@ -304,6 +314,8 @@ def parse_arguments():
         arguments.sizes, arguments.seconds, arguments.repeat = "8", 0.01, 1
     if arguments.repeat < 1:
         parser.error("--repeat must be at least 1")
+    if not 0 <= arguments.root < min(shape.ranks for shape in arguments.shapes):
+        parser.error("--root must be a rank of every shape")
     if arguments.state < 1:
         parser.error("--state must be at least 1")
     if arguments.hogs and arguments.quiet > 0:

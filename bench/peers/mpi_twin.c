@@ -5,8 +5,7 @@
  * alone with a barrier before it, averaged over the ranks), the same processor time (of the calling
  * thread, and in the loops of the process's others), the same adaptation to a time per line, the
  * same changing values, all verified. float32 and sum. Writes JSON on rank 0. Those whose names
- * end in v have unequal blocks, as in tools/bench/measure/subject.hpp: of half the size, and one
- * and a half.
+ * end in v have unequal blocks, as in tools/bench/measure/subject.hpp (--uneven).
  *
  *   mpirun -n 4 mpi_twin --collectives barrier,allreduce --sizes 8,1024 --seconds 0.3
  *
@@ -57,7 +56,9 @@ static const char* const names[COLLECTIVES] = {
     "scatter", "alltoall",  "reduce_scatter", "scan",           "exscan",    "allgatherv",
     "gatherv", "scatterv",  "alltoallv",      "reduce_scatterv"};
 
-static int rank, ranks;
+static int rank, ranks, root;
+static enum uneven { HALVES, ZEROS, ONE, UNEVEN_KINDS } uneven;
+static const char* const uneven_names[UNEVEN_KINDS] = {"halves", "zeros", "one"};
 static MPI_Comm measured, control; /* what the twin itself has to say goes over control */
 static double seconds = 0.3;
 static int64_t operations;        /* 0: the two methods */
@@ -147,17 +148,20 @@ static int is_gather(void) { return collective == GATHER || collective == GATHER
 static int is_allgather(void) { return collective == ALLGATHER || collective == ALLGATHERV; }
 
 static int has_input_blocks(void) {
-  return (is_scatter() && rank == 0) || is_alltoall() || is_reduce_scatter();
+  return (is_scatter() && rank == root) || is_alltoall() || is_reduce_scatter();
 }
 
 static int has_output_blocks(void) {
-  return (is_gather() && rank == 0) || is_alltoall() || is_allgather();
+  return (is_gather() && rank == root) || is_alltoall() || is_allgather();
 }
 
 /* `number`: a rank, or the sum of a pair's ranks. */
 static int block_count(int number) {
   if (!is_unequal()) return count;
-  return number % 2 == 0 ? count / 2 : 2 * count - count / 2;
+  const int odd = number % 2 != 0, least = count > 0;
+  if (uneven == HALVES) return odd ? 2 * count - count / 2 : count / 2;
+  if (uneven == ZEROS) return odd ? 2 * count : 0;
+  return number % ranks == 1 % ranks ? ranks * count - (ranks - 1) * least : least;
 }
 
 static struct blocks make_blocks(int many) {
@@ -263,7 +267,7 @@ static struct functions find_functions_of_mpi(void) {
 static void prepare(int turn, int64_t at_phase) {
   memset(outputs[turn], 0xa5, output_bytes());
   if (collective == BROADCAST) {
-    if (rank == 0) fill(outputs[turn], 0, at_phase, count);
+    if (rank == root) fill(outputs[turn], root, at_phase, count);
   } else if (has_input_blocks()) {
     for (int b = 0; b < ranks; ++b) {
       fill(inputs[turn] + sent.places[b], rank, phase_of(b, at_phase), sent.counts[b]);
@@ -279,17 +283,17 @@ static int call(int64_t i) {
     case BARRIER:
       return mpi->Barrier(measured);
     case BROADCAST:
-      return mpi->Bcast(out, count, MPI_FLOAT, 0, measured);
+      return mpi->Bcast(out, count, MPI_FLOAT, root, measured);
     case REDUCE:
-      return mpi->Reduce(in, out, count, MPI_FLOAT, MPI_SUM, 0, measured);
+      return mpi->Reduce(in, out, count, MPI_FLOAT, MPI_SUM, root, measured);
     case ALLREDUCE:
       return mpi->Allreduce(in, out, count, MPI_FLOAT, MPI_SUM, measured);
     case ALLGATHER:
       return mpi->Allgather(in, count, MPI_FLOAT, out, count, MPI_FLOAT, measured);
     case GATHER:
-      return mpi->Gather(in, count, MPI_FLOAT, out, count, MPI_FLOAT, 0, measured);
+      return mpi->Gather(in, count, MPI_FLOAT, out, count, MPI_FLOAT, root, measured);
     case SCATTER:
-      return mpi->Scatter(in, count, MPI_FLOAT, out, count, MPI_FLOAT, 0, measured);
+      return mpi->Scatter(in, count, MPI_FLOAT, out, count, MPI_FLOAT, root, measured);
     case ALLTOALL:
       return mpi->Alltoall(in, count, MPI_FLOAT, out, count, MPI_FLOAT, measured);
     case REDUCE_SCATTER:
@@ -303,10 +307,10 @@ static int call(int64_t i) {
                              MPI_FLOAT, measured);
     case GATHERV:
       return mpi->Gatherv(in, sent.total, MPI_FLOAT, out, received.counts, received.places,
-                          MPI_FLOAT, 0, measured);
+                          MPI_FLOAT, root, measured);
     case SCATTERV:
       return mpi->Scatterv(in, sent.counts, sent.places, MPI_FLOAT, out, received.total, MPI_FLOAT,
-                           0, measured);
+                           root, measured);
     case ALLTOALLV:
       return mpi->Alltoallv(in, sent.counts, sent.places, MPI_FLOAT, out, received.counts,
                             received.places, MPI_FLOAT, measured);
@@ -330,10 +334,10 @@ static void verify(int turn, int64_t at_phase) {
   const float* out = outputs[turn];
   switch (collective) {
     case BROADCAST:
-      wrong += differences(out, 0, at_phase, received.counts[0]);
+      wrong += differences(out, root, at_phase, received.counts[0]);
       break;
     case REDUCE:
-      if (rank == 0) wrong += differences(out, ranks, at_phase, received.counts[0]);
+      if (rank == root) wrong += differences(out, ranks, at_phase, received.counts[0]);
       break;
     case ALLREDUCE:
       wrong += differences(out, ranks, at_phase, received.counts[0]);
@@ -346,7 +350,7 @@ static void verify(int turn, int64_t at_phase) {
       break;
     case SCATTER:
     case SCATTERV:
-      wrong += differences(out, 0, phase_of(rank, at_phase), received.counts[0]);
+      wrong += differences(out, root, phase_of(rank, at_phase), received.counts[0]);
       break;
     case ALLTOALL:
     case ALLTOALLV:
@@ -729,6 +733,13 @@ static int read_sizes(const char* text, int64_t* sizes) {
   return n;
 }
 
+static enum uneven read_uneven(const char* name) {
+  for (int i = 0; i < UNEVEN_KINDS; ++i) {
+    if (strcmp(name, uneven_names[i]) == 0) return (enum uneven)i;
+  }
+  fail("--uneven takes halves, zeros or one");
+}
+
 int main(int argc, char** argv) {
   const char *collectives = NULL, *size_list = "8,1024"; /* NULL: all */
   int64_t sizes[MOST_SIZES];
@@ -743,6 +754,10 @@ int main(int argc, char** argv) {
       size_list = argv[i + 1];
     else if (strcmp(argv[i], "--seconds") == 0)
       seconds = atof(argv[i + 1]);
+    else if (strcmp(argv[i], "--root") == 0)
+      root = atoi(argv[i + 1]);
+    else if (strcmp(argv[i], "--uneven") == 0)
+      uneven = read_uneven(argv[i + 1]);
     else if (strcmp(argv[i], "--operations") == 0)
       operations = atoll(argv[i + 1]);
     else if (strcmp(argv[i], "--turns") == 0)
@@ -753,9 +768,10 @@ int main(int argc, char** argv) {
       late_us = atoll(argv[i + 1]);
     else
       fail(
-          "options: --collectives a,b --sizes 8,1024 --seconds 0.3 --operations 0 --turns 0 "
-          "--apart-us 0 --late-us 0");
+          "options: --collectives a,b --sizes 8,1024 --seconds 0.3 --root 0 --uneven halves "
+          "--operations 0 --turns 0 --apart-us 0 --late-us 0");
   }
+  if (root < 0 || root >= ranks) fail("--root takes a rank");
   if (turns < 0 || turns > MOST_TURNS) fail("--turns takes a number up to 1000");
   const int n = read_sizes(size_list, sizes);
   check(MPI_Comm_dup(MPI_COMM_WORLD, &measured));

@@ -296,8 +296,8 @@ int usage_error(const base::Error& error) {
 // Hands the arguments over to the comparison, sizes as numbers.
 int compare_with_peers(const bench::Options& options, const CLI::App& command) {
   for (const char* name :
-       {"-n", "--type", "--op", "--root", "--format", "--method", "--iterations", "--warmup",
-        "--guidelines", "--overlap", "--consistency", "--cpu", "--ranks", "--as-rank"}) {
+       {"-n", "--type", "--op", "--format", "--method", "--iterations", "--warmup", "--guidelines",
+        "--overlap", "--consistency", "--cpu", "--ranks", "--as-rank"}) {
     if (command.get_option(name)->count() == 0) continue;
     return usage_error(base::argument_error(
         fmt::format("{} does not go with --peers, which compares the times of sums of float32; "
@@ -422,6 +422,16 @@ void add_bench(CLI::App& app, int& exit_status) {
   command->add_option("--root", arguments->options.root, "Root of rooted collectives")
       ->capture_default_str()
       ->check(CLI::Range(0, kMostRanks - 1));
+  command
+      ->add_option_function<std::string>(
+          "--uneven",
+          [arguments](const std::string& name) {
+            arguments->options.uneven = *bench::uneven_from_name(name);
+          },
+          "Unequal blocks: halves (1/2 and 3/2 of the size), zeros (nothing and twice the size) or "
+          "one (nearly all in one block)")
+      ->default_str("halves")
+      ->check(CLI::IsMember({"halves", "zeros", "one"}));
   command->add_option("--format", arguments->format, "table, osu or json")
       ->capture_default_str()
       ->check(CLI::IsMember({"table", "osu", "json"}));

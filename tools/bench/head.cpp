@@ -58,6 +58,7 @@ nlohmann::ordered_json json_head(const Job& job) {
       {"type", arith::type_name(job.options.type)},
       {"operator", arith::operator_name(job.options.op)},
       {"root", job.options.root},
+      {"uneven", uneven_name(job.options.uneven)},
       {"machine",
        {{"processor", job.machine.processor},
         {"cores", job.machine.cores},
@@ -79,7 +80,7 @@ std::string type_and_operator(const Options& options, const Subject& subject) {
     text += fmt::format(", {}", arith::operator_name(options.op));
   }
   if (schedule::is_rooted(subject.collective)) text += fmt::format(", root {}", options.root);
-  if (subject.unequal) text += ", blocks of 1/2 and 3/2 of the size";
+  if (subject.unequal) text += fmt::format(", {}", uneven_text(options.uneven));
   return text;
 }
 

@@ -22,6 +22,7 @@ struct Options {
   arith::Type type = arith::Type::float32;
   arith::Operator op = arith::Operator::sum;
   int root = 0;
+  Uneven uneven = Uneven::halves;
   Aim aim = Aim::times;
   Method method = Method::both;
   Format format = Format::table;

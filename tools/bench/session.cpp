@@ -91,7 +91,8 @@ base::Status Session::measure_cell(const Pattern& pattern, const Subject& subjec
     progress_.show(fmt::format("unisono bench: {} {}", subject.name(), base::format_size(bytes)));
   }
   const std::int64_t count = bytes / static_cast<std::int64_t>(arith::type_size(options_.type));
-  UNISONO_ASSIGN(Cell cell, Cell::make({subject, count, options_.root, place_.rank, place_.ranks},
+  UNISONO_ASSIGN(Cell cell, Cell::make({subject, count, options_.root, place_.rank, place_.ranks,
+                                        options_.uneven},
                                        options_, pattern, place_.measured));
   UNISONO_ASSIGN(const Measurement measurement, measure(place_, cell, options_, subject));
   wrong_ += measurement.wrong;

@@ -24,6 +24,7 @@ struct CellShape {
   int root = 0;
   int rank = 0;
   int ranks = 1;
+  Uneven uneven = Uneven::halves;  // the blocks of an unequal subject
 };
 
 class Cell {
@@ -65,10 +66,10 @@ class Cell {
   static base::Result<Memory> allocate(std::int64_t bytes);
   Blocks input_blocks() const;
   Blocks output_blocks() const;
-  std::int64_t of_rank(int rank) const { return block_count(shape_.subject, rank, shape_.count); }
-  std::int64_t of_pair(int a, int b) const {
-    return block_count(shape_.subject, a + b, shape_.count);
+  std::int64_t of_rank(int rank) const {
+    return block_count(shape_.subject, shape_.uneven, rank, shape_.ranks, shape_.count);
   }
+  std::int64_t of_pair(int a, int b) const { return of_rank(a + b); }
   std::int64_t bytes(const Blocks& blocks) const { return blocks.total() * element_bytes_; }
   void fill_blocks(std::int64_t phase, std::byte* input) const;
   std::int64_t wrong_blocks(std::int64_t phase, const std::byte* output) const;

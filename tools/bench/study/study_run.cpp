@@ -74,7 +74,8 @@ base::Status StudyRun::run_team(const Subject& subject, int ranks) {
     for (const std::int64_t bytes : sizes ? options_.sizes : std::vector<std::int64_t>{0}) {
       const std::int64_t count = bytes / static_cast<std::int64_t>(arith::type_size(options_.type));
       UNISONO_TRY(measure_cell(team.place(), pattern,
-                               {subject, count, options_.root, job_.rank, ranks}, bytes));
+                               {subject, count, options_.root, job_.rank, ranks, options_.uneven},
+                               bytes));
     }
   }
   return team.end();
