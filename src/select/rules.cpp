@@ -121,8 +121,8 @@ bool blocks_released_on_shared_cores(const Situation& call) {
 // From about half of the limit on, the sums of all ranks are too long for each of them.
 bool halved_on_shared_cores(const Situation& call) {
   const std::int64_t all = call.bytes * call.shape.ranks;
-  return call.hosts_share_cores() && !call.shape.blocks.given() &&
-         all >= limit(call, Constant::passed_on) / 2 && all <= limit(call, Constant::split_from);
+  return call.hosts_share_cores() && all >= limit(call, Constant::passed_on) / 2 &&
+         all <= limit(call, Constant::split_from);
 }
 bool long_between_hosts(const Situation& call) {
   return call.shape.hosts.given() && !fits_queues(call);
@@ -236,7 +236,6 @@ bool shares_more_than_two_hosts_multicasts(const Situation& call) {
 // pair of hosts.
 bool sums_released_by_multicast(const Situation& call) {
   return more_than_two_hosts_multicast(call) && !call.shares_hosts() &&
-         !call.shape.blocks.given() &&
          call.bytes * call.shape.ranks <= limit(call, Constant::passed_on);
 }
 bool doubles(const Situation& call) { return !call.now.oversubscribed && is_short(call); }

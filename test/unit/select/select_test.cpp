@@ -379,7 +379,7 @@ TEST(Choose, OnlyShortBlocksOfAllRanksAreMulticastBetweenHosts) {
   EXPECT_NE(name({0, 0, 1, 1}, 1 << 20).find("ring"), std::string::npos);
 }
 
-// Blocks with counts of their own, and ranks that share hosts, go as before.
+// Ranks that share hosts go as before.
 TEST(Choose, OnlyShortSumsOfAllHostsAreMulticast) {
   const auto name = [](const std::vector<int>& hosts, std::int64_t count, bool multicast) {
     Shape shape{.collective = Collective::reduce_scatter, .ranks = 4, .count = count};
@@ -394,7 +394,10 @@ TEST(Choose, OnlyShortSumsOfAllHostsAreMulticast) {
   Shape unequal{.collective = Collective::reduce_scatter, .ranks = 4};
   unequal.blocks = *schedule::Blocks::of_ranks({1, 2, 1, 2});
   unequal.hosts = topology::HostMap::apart(4);
-  EXPECT_EQ(choose(unequal, {.element_bytes = 8, .multicast = true}).algorithm->name, "pairwise");
+  const Circumstances multicasts{.element_bytes = 8, .multicast = true};
+  EXPECT_EQ(choose(unequal, multicasts).algorithm->name, "mock-allreduce");
+  unequal.blocks = *schedule::Blocks::of_ranks({1 << 15, 1 << 16, 1 << 15, 1 << 16});
+  EXPECT_EQ(choose(unequal, multicasts).algorithm->name, "pairwise");
 }
 
 // Two hosts have nothing to gather: each sends the other one a packet, in one step.
