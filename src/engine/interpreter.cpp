@@ -81,6 +81,37 @@ inline void prefetch_later_line(const Step& step, const Frame& frame) {
 #endif
 }
 
+// The whole line of a message with a length header. Between hosts that is one packet, where header
+// and payload would be two.
+struct HeadedLine {
+  static constexpr std::int64_t kMostPayload = kLinePayload - kLengthHeaderBytes;
+
+  HeadedLine(const Step& step, const std::byte* source, std::int64_t count) {
+    std::memcpy(bytes, source, static_cast<std::size_t>(count));
+    std::memcpy(bytes + kMostPayload, &step.length_header, sizeof step.length_header);
+  }
+  static bool pays(const Step& step, const Machine& machine) {
+    return step.length_header >= 0 && step.target.space == Space::receive_buffers &&
+           step.target.offset == step.flag - kLinePayload && machine.router.leads_elsewhere();
+  }
+
+  std::byte bytes[kLinePayload] = {};
+};
+
+[[gnu::noinline]] void put_headed_line(const Program& program, const Step& step, const Frame& frame,
+                                       const Machine& machine, const std::byte* source,
+                                       std::int64_t bytes) {
+  const HeadedLine line(step, source, bytes);
+  machine.router.put({.target = machine.job_ranks[step.peer],
+                      .source = line.bytes,
+                      .place = address(frame, step.target),
+                      .bytes = sizeof line.bytes,
+                      .flag = reinterpret_cast<std::uint64_t*>(
+                          frame.bases[static_cast<int>(Space::receive_buffers)] + step.flag),
+                      .flag_value = frame.tag});
+  ring(program, step, machine);
+}
+
 inline void put_bytes(const Program& program, const Step& step, const Frame& frame,
                       const Machine& machine, const std::byte* source, std::int64_t bytes) {
   std::byte* place = address(frame, step.target);
@@ -88,8 +119,12 @@ inline void put_bytes(const Program& program, const Step& step, const Frame& fra
       step.flag < 0 ? nullptr
                     : reinterpret_cast<std::uint64_t*>(
                           frame.bases[static_cast<int>(Space::receive_buffers)] + step.flag);
-  if (step.length_header >= 0) [[unlikely]]
+  if (step.length_header >= 0) [[unlikely]] {
+    if (HeadedLine::pays(step, machine)) {
+      return put_headed_line(program, step, frame, machine, source, bytes);
+    }
     put_length_header(step, frame, machine);
+  }
   count_multicast(step, machine, 1);
   const transport::Put message{.target = machine.job_ranks[step.peer],
                                .source = source,
@@ -267,6 +302,10 @@ void advertise(const Program& program, const Step& step, const Frame& frame,
       step.left.space == Space::staging || in_job_memory(machine, place, 1)
           ? kInJobMemory | static_cast<std::uint64_t>(place - machine.job_memory)
           : reinterpret_cast<std::uint64_t>(place);
+  if (HeadedLine::pays(step, machine)) {
+    return put_headed_line(program, step, frame, machine,
+                           reinterpret_cast<const std::byte*>(&source), sizeof source);
+  }
   if (step.length_header >= 0) put_length_header(step, frame, machine);
   count_multicast(step, machine, 0);
   machine.router.put({.target = machine.job_ranks[step.peer],

@@ -121,6 +121,7 @@ void Reliable::put(const transport::Put& message) {
     deliveries_.submit(link, message.target, header, payload);
     ++packets;
   } while (done < message.bytes);
+  if (message.flag == nullptr) return;  // they leave with the packet of the flag, which follows
   may_wait(message) ? outbox_.flush_or_gather(message.target, message.bytes, packets)
                     : outbox_.flush();
 }

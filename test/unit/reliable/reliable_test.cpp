@@ -37,6 +37,20 @@ TEST(Reliable, APutArrivesAndRaisesItsFlag) {
   EXPECT_EQ(ranks.word(0, kFlag), 0U) << "the sender's own memory is untouched";
 }
 
+// One call to the transport sends both.
+TEST(Reliable, BytesWithoutAFlagLeaveWithThoseOfTheFlag) {
+  Ranks ranks(2);
+  const auto header = pattern(8), bytes = pattern(100, 1);
+  ranks.put_bytes(0, 1, header, 128);
+  EXPECT_EQ(ranks.network().sent(), 0);
+  ranks.put(0, 1, bytes, 256, kFlag, 77);
+  EXPECT_EQ(ranks.network().sent(), 2);
+  ranks.run_for(kDelayNs + 1);
+  EXPECT_EQ(ranks.word(1, kFlag), 77U);
+  EXPECT_TRUE(holds(ranks, 1, 128, header));
+  EXPECT_TRUE(holds(ranks, 1, 256, bytes));
+}
+
 TEST(Reliable, APutToTheSameRankIsACopy) {
   Ranks ranks(2);
   const auto bytes = pattern(100);
