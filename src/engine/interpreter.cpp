@@ -289,6 +289,14 @@ bool is_released(const Step& step, const Frame& frame) {
          std::atomic_ref(words.released).load(std::memory_order_acquire) == frame.tag;
 }
 
+// As a put without a flag: the reader's core may hold the lines of an earlier block.
+void stage(const Step& step, const Frame& frame, const Machine& machine) {
+  transport::store({.target = machine.job_ranks[step.peer],
+                    .source = address(frame, step.left),
+                    .place = address(frame, step.target),
+                    .bytes = static_cast<std::size_t>(step.bytes)});
+}
+
 // An advertisement of job memory is an offset in it, with the highest bit set, which addresses of a
 // process never have.
 constexpr std::uint64_t kInJobMemory = std::uint64_t{1} << 63;
@@ -437,6 +445,9 @@ namespace {
       case StepKind::copy:
         transport::copy_bytes(address(frame, step.target), address(frame, step.left),
                               static_cast<std::size_t>(step.bytes));
+        break;
+      case StepKind::stage:
+        stage(step, frame, machine);
         break;
       case StepKind::sum:
         sum(program, step, frame);

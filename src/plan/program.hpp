@@ -13,7 +13,7 @@ namespace unisono::plan {
 
 // advertise: a put of the source's address instead of its bytes; pull: reads bytes at the peer's
 // advertised address, in the peer's own memory. get: the same from another host's shared memory,
-// piece by piece.
+// piece by piece. stage: a copy that the peer will read.
 // put_or_refer: a put, or a reference to the source (references.hpp). reduce_referred and
 // copy_referred: with operands in slots that may have got one. release: tells a sender that its
 // reference is no longer needed; await_release: waits for that.
@@ -26,6 +26,7 @@ enum class StepKind : std::uint8_t {
   get,
   reduce,
   copy,
+  stage,
   sum,
   put_or_refer,
   reduce_referred,
@@ -75,12 +76,13 @@ struct Step {
   // put: to the memory of all other hosts at once; wait: the message lies in the sender's outbox
   bool to_all = false;
   // The rank of the communicator: put, advertise: the target; wait: the sender; pull: the owner of
-  // the memory
+  // the memory; stage: the reader
   std::int32_t peer = -1;
   // pull, get: left is the advertisement; get: right is where a piece arrives. wait: the message
   // belongs to left, and may land in target.
   Place target, left, right;
-  std::int64_t bytes = 0;  // put, pull, get, copy; wait: of a message that may land, otherwise 0
+  // put, pull, get, copy, stage; wait: of a message that may land, otherwise 0
+  std::int64_t bytes = 0;
   // reduce, sum: elements; pull: bytes to skip in the advertised data; get: bytes of a piece;
   // put_or_refer: a Refer. wait: 1 if its message lands only where input and output are two.
   std::int64_t count = 0;

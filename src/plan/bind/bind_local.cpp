@@ -101,7 +101,7 @@ class LocalBinder {
       pulled_by_.push_back(target.peer);
     } else {
       staged_for_.push_back(target.peer);
-      step.left = stage(op.left, length);
+      step.left = stage(target.peer, op.left, length);
     }
     program_.steps.push_back(step);
   }
@@ -118,9 +118,10 @@ class LocalBinder {
     return schedule::in_place(schedule_.shape, schedule_.rank);
   }
 
-  Place stage(const Range& source, std::int64_t length) {
+  Place stage(std::int32_t reader, const Range& source, std::int64_t length) {
     Step step;
-    step.kind = StepKind::copy;
+    step.kind = StepKind::stage;
+    step.peer = reader;
     step.left = locate(source);
     step.target = {Space::staging, program_.staging_bytes};
     step.bytes = length;

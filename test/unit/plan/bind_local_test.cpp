@@ -146,6 +146,18 @@ std::int64_t awaited_returns(const Program& program) {
   });
 }
 
+// Its store depends on the distance between both cores, so it has to know whose the other is.
+TEST(BindLocal, WhoeverStagesABlockKnowsItsReader) {
+  const Program program = bind_alltoall(1, 1025, false, false);
+  std::vector<std::int32_t> readers, receivers;
+  for (const Step& step : program.steps) {
+    if (step.kind == StepKind::stage) readers.push_back(step.peer);
+    if (step.kind == StepKind::advertise) receivers.push_back(step.peer);
+  }
+  EXPECT_EQ(readers.size(), 3U);
+  EXPECT_EQ(readers, receivers);
+}
+
 // Where staging lasts, no step waits for the ranks that read it.
 TEST(BindLocal, ShortStagingLastsAndIsNotWaitedFor) {
   LocalOptions options;
