@@ -39,6 +39,8 @@ constexpr std::int64_t kMostOfLocalCounts = 1024 * 1024;
 // The buffers for long messages hold so many times what an operation may stage without waiting for
 // its receivers. Two operations use memory at a time.
 constexpr std::int64_t kFewestLasting = 2;
+// A round of staging has at least so many operations: those that a rank may be ahead.
+constexpr std::int64_t kFewestInRound = 8;
 
 // The schedules of all ranks for a shape, and how they lie in receive buffers of some size.
 struct LaidOut {
@@ -360,6 +362,11 @@ class ProgramMaker {
           shape_.collective == schedule::Collective::scatter ? 1 : context_.ranks;
       plan_.ahead = std::clamp<std::int64_t>(staged_ahead / senders / own.staging_bytes, 1,
                                              bulk().slot_indexes);
+    }
+    const std::int64_t round = limit(model::Constant::data_round);
+    if (are_apart() && own.staging_bytes * kFewestInRound <= round) {
+      plan_.staging_round = round;
+      plan_.rotation.is_long = true;
     }
     plan_.size = size;
     plan_.receive_buffer_bytes = std::min(how.geometry.data_bytes, how.most_bytes);

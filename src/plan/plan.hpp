@@ -60,6 +60,8 @@ struct Plan : std::enable_shared_from_this<Plan> {
   std::shared_ptr<const Part[]> parts;
   std::int64_t staging_bytes = 0;  // job memory that this rank needs for each operation
   bool staging_lasts = false;      // until all members have completed the operation
+  // If not 0: it goes round so many bytes, as the data of other operations does (Rotation).
+  std::int64_t staging_round = 0;
   // The number of operations, this one included, that the slowest rank of the queue may still have
   // to complete. A rank may set itself a lower limit than the queue's slot indexes.
   std::int64_t ahead = std::numeric_limits<std::int64_t>::max();

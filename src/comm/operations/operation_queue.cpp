@@ -62,7 +62,7 @@ void OperationQueue::start_otherwise(engine::Operation& operation, const plan::P
 }
 
 Status OperationQueue::stage(const plan::Plan& plan, Pending& pending) {
-  UNISONO_ASSIGN(pending.staging, staging_.take(plan.staging_bytes));
+  UNISONO_ASSIGN(pending.staging, staging_.take(plan.staging_bytes, plan.staging_round));
   return base::success();
 }
 

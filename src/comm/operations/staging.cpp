@@ -60,7 +60,10 @@ Staging::Spare* Staging::find_free(std::int64_t bytes) {
   return best;
 }
 
-base::Result<Staging::Block> Staging::take(std::int64_t bytes) {
+base::Result<Staging::Block> Staging::take(std::int64_t bytes, std::int64_t round) {
+  if (round != 0) {
+    if (const Block block = take_from_ring(bytes, round); block.offset != 0) return block;
+  }
   Spare* found = find_free(bytes);
   if (found == nullptr && !spare_.empty()) {
     size_queue_.refresh_slowest();
@@ -75,6 +78,27 @@ base::Result<Staging::Block> Staging::take(std::int64_t bytes) {
   *found = spare_.back();
   spare_.pop_back();
   return block;
+}
+
+// Its offset is 0 where readers may still need the next bytes of the ring.
+Staging::Block Staging::take_from_ring(std::int64_t bytes, std::int64_t round) {
+  if (!ring_.has_memory()) {
+    if (ring_was_refused_) return {};
+    const auto memory = allocate(round);
+    ring_was_refused_ = !memory.ok();
+    if (!memory) return {};
+    ring_.begin(memory->offset, memory->bytes);
+  }
+  const std::int64_t length = plan::odd_lines(bytes);
+  const auto completed = [this](std::uint64_t sequence) {
+    return size_queue_.was_completed_by_all_here(sequence);
+  };
+  std::int64_t place = ring_.take(length, completed);
+  if (place == 0) {
+    size_queue_.refresh_slowest();
+    place = ring_.take(length, completed);
+  }
+  return place == 0 ? Block{} : Block{place, length};
 }
 
 // None if it is too long, or if there is no more room.
@@ -108,6 +132,7 @@ base::Result<Staging::Block> Staging::allocate(std::int64_t bytes) {
 void Staging::give_back(const Block& block) { give_back_after(block, 0); }
 
 void Staging::give_back_after(const Block& block, std::uint64_t sequence) {
+  if (ring_.holds(block.offset)) return ring_.give_back_after(block.offset, sequence);
   if (!in_arena(block)) {
     make_room(block.bytes);
     spare_bytes_ += block.bytes;
@@ -131,7 +156,9 @@ void Staging::make_room(std::int64_t bytes) {
 }
 
 void Staging::abandon(const Block& block) {
-  if (in_arena(block)) {
+  if (ring_.holds(block.offset)) {
+    ring_is_stranded_ = true;
+  } else if (in_arena(block)) {
     arena_is_stranded_ = true;
   } else {
     stranded_.add(block.offset, block.bytes);
@@ -149,12 +176,26 @@ void Staging::release_spare() {
   }
   spare_.clear();
   spare_bytes_ = 0;
+  release_ring();
   const Block arena = std::exchange(arena_, {});
   if (arena.offset == 0) return;
   if (arena_is_stranded_) {
     abandon(arena);
   } else {
     release(arena);
+  }
+}
+
+void Staging::release_ring() {
+  const StagingRing ring = std::exchange(ring_, {});
+  if (!ring.has_memory()) return;
+  const Block memory{ring.place(), ring.bytes()};
+  const bool is_free = ring.is_all_free(
+      [this](std::uint64_t sequence) { return size_queue_.was_completed_by_all_here(sequence); });
+  if (ring_is_stranded_ || !is_free) {
+    abandon(memory);
+  } else {
+    release(memory);
   }
 }
 

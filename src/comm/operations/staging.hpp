@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "comm/operations/staging_ring.hpp"
 #include "engine/size_queue.hpp"
 #include "memory/job_memory.hpp"
 
@@ -54,8 +55,9 @@ class Staging {
   Staging(const Staging&) = delete;
   Staging& operator=(const Staging&) = delete;
 
-  // A block of at least so many bytes. The error says why there is none.
-  base::Result<Block> take(std::int64_t bytes);
+  // A block of at least so many bytes. `round`: if not 0, successive blocks go round so many bytes.
+  // The error says why there is none.
+  base::Result<Block> take(std::int64_t bytes, std::int64_t round);
   // Its receivers have read it.
   void give_back(const Block& block);
   // They will have read it when all members have completed operation `sequence` of the queue.
@@ -79,11 +81,13 @@ class Staging {
   bool is_free(const Spare& spare) const {
     return spare.sequence == 0 || size_queue_.was_completed_by_all_here(spare.sequence);
   }
+  Block take_from_ring(std::int64_t bytes, std::int64_t round);
   Spare* find_free(std::int64_t bytes);
   Block cut_from_arena(std::int64_t bytes);
   base::Result<Block> allocate(std::int64_t bytes);
   void make_room(std::int64_t bytes);
   void release(const Block& block);
+  void release_ring();
 
   memory::JobMemory& memory_;
   engine::SizeQueue& size_queue_;
@@ -95,6 +99,8 @@ class Staging {
   Block arena_;
   std::int64_t cut_bytes_ = 0;
   bool arena_is_stranded_ = false;
+  StagingRing ring_;
+  bool ring_is_stranded_ = false, ring_was_refused_ = false;
 };
 
 }  // namespace unisono::comm
