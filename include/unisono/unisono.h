@@ -174,7 +174,8 @@ typedef struct {
   int64_t timeout_ms; /* of each phase of the start; 0: UNISONO_START_TIMEOUT */
   /* The library calls it with `user` while a blocking call of this job waits, at least every
    * millisecond, on the calling thread. So the caller's own communication goes on meanwhile. It
-   * must not wait, and must not call this library. NULL: none. */
+   * must not wait, and must not call this library. While calls take longer than those that find
+   * nothing to do, the waiting rank stays awake if it has a core. NULL: none. */
   void (*carry_on)(void* user);
   void* user;
 } unisono_init_options_t;

@@ -364,7 +364,9 @@ Result<unisono_comm_t> init_with(bootstrap::ExchangeRounds& rounds,
   Result<unisono_comm_t> world = enter(std::move(joined->info), std::move(joined->memory),
                                        *settings, joined->nic, std::move(rank));
   if (world.ok()) {
-    comms().get(*world)->owner->job->carry_on = {options->carry_on, options->user};
+    wait::CarryOn& carry_on = comms().get(*world)->owner->job->carry_on;
+    carry_on.function = options->carry_on;
+    carry_on.user = options->user;
   }
   return world;
 }

@@ -11,6 +11,8 @@ namespace {
 
 // A rank can wait for one descriptor beside its own, and in one job. At others it looks so often.
 constexpr std::int64_t kManyDescriptorsNs = base::kMillisecond;
+// Between two calls for the caller's own communication, before a sleep.
+constexpr int kPauses = 32;
 // How long it sleeps at most while it progresses other communicators as well.
 constexpr std::int64_t kCarriedNs = 10 * base::kMillisecond;
 
@@ -53,10 +55,37 @@ engine::SleepTarget CommunicatorWait::prepare_operations() {
   return all;
 }
 
+bool CommunicatorWait::carry_on() {
+  bool in_a_row = false;
+  for_each_job([&](job::Job& job) {
+    if (!job.carry_on) return;
+    const std::int64_t start = base::now_ns();
+    job.carry_on();
+    in_a_row |= carry_on_pace_.add(base::now_ns() - start, job.carry_on.idle_ns);
+  });
+  return in_a_row && !job_.cores().are_oversubscribed();
+}
+
+// A rank that got an answer by the first of these calls may send the next message at once. Ranks
+// that share a core sleep instead: their calls take long where the function itself yields.
+bool CommunicatorWait::carries_on_in_a_row() {
+  carry_on();  // after the last sleep, which leaves the caches cold
+  if (job_.cores().are_oversubscribed()) return false;
+  carry_on_pace_.begin();
+  for (std::size_t call = 0; call < wait::CarryOnPace::kCalls; ++call) {
+    if (job_.cores().contention().is_there(base::now_ns())) return false;
+    for (Communicator* c : communicators_) {
+      if (c->advance()) return true;
+    }
+    for (int i = 0; i < kPauses; ++i) wait::spin_pause();
+    if (carry_on()) return true;
+  }
+  return false;
+}
+
 void CommunicatorWait::limit_sleep_by_carry_on(engine::SleepTarget& target) {
-  carry_on();
-  target.limit_ns = std::min(target.limit_ns, carry_on_sleep_ns_);
-  carry_on_sleep_ns_ = std::min(2 * carry_on_sleep_ns_, wait::CarryOn::kLongestSleepNs);
+  target.limit_ns =
+      carries_on_in_a_row() ? 0 : std::min(target.limit_ns, carry_on_pace_.next_sleep_ns());
 }
 
 // True if woken, or if there was no need to sleep after all, so that more may come soon. A rank

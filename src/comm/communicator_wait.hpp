@@ -34,7 +34,7 @@ class CommunicatorWait {
       if (over()) return true;
       carry_others();
       for (Communicator* c : communicators_) c->watchdog_.examine(false);
-      if (++turns_ % wait::CarryOn::kTurns == 0) carry_on();
+      if (++turns_ % wait::CarryOn::kTurns == 0 && carry_on()) waiter.woken();
       return over();
     };
     wait::wait_until(
@@ -66,12 +66,9 @@ class CommunicatorWait {
  private:
   bool sleeps_at_once() const;
   void find_other_jobs();
-  // The caller's own communication.
-  void carry_on() {
-    for_each_job([](job::Job& job) {
-      if (job.carry_on) job.carry_on();
-    });
-  }
+  // The caller's own communication. True if messages of it come in a row.
+  bool carry_on();
+  bool carries_on_in_a_row();
   // This rank's other communicators that no other thread progresses now; true if there are any.
   bool carry_others() {
     bool any = false;
@@ -95,7 +92,7 @@ class CommunicatorWait {
   job::Job& job_;                      // in which it sleeps
   std::vector<job::Job*> other_jobs_;  // at which it looks now and then
   std::uint32_t turns_ = 0;
-  std::int64_t carry_on_sleep_ns_ = wait::CarryOn::kFirstSleepNs;
+  wait::CarryOnPace carry_on_pace_;
   bool ends_operations_ = true;  // where the application says so
   int answer_ = 0;               // of the application, in a wait of this rank alone
   std::int64_t asked_ns_ = 0;    // when the application was asked for an interrupt; 0: never
