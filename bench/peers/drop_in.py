@@ -13,7 +13,8 @@ ratios are those of the medians. On a machine whose cores move they differ by ti
 MPIs from a package index are in the environments of scripts/mpi_environments.py.
 
 With --communicators it measures instead what a communicator costs: to make it, one allreduce, and
-to free it; and what many of them leave behind.
+to free it; and what many of them leave behind. With --messages it measures what messages cost whose
+receiver waits in a collective (waiting_rank.c).
 """
 
 import argparse
@@ -168,9 +169,8 @@ def write_json(file, cells):
     file.write_text(f'{text[:-2]},\n "results": [\n{rows}\n ]\n}}\n', encoding="utf-8")
 
 
-def measure_communicators(mpi, program, ranks, arguments):
-    """Prints one line for each side."""
-    bare = [*without_drop_in(mpi, program, ranks), arguments.communicators]
+def lines_by_turns(mpi, bare, ranks, arguments):
+    """{"without": [what each of its lines holds], "with": [...]}"""
     commands = {"without": bare, "with": with_drop_in(mpi, bare, arguments.drop_in)}
     samples = {"without": [], "with": []}
     for repetition in range(arguments.repeat):
@@ -179,15 +179,33 @@ def measure_communicators(mpi, program, ranks, arguments):
             done = start(mpi, commands[side])
             if done.returncode != 0:
                 fail(f"exit status {done.returncode} with {mpi.name}, {side}\n{done.stderr}")
-            samples[side].append(json.loads(done.stdout.splitlines()[-1]))
+            samples[side] += [json.loads(line) for line in done.stdout.splitlines()
+                              if line.startswith("{")]
     progress("")
-    for side, of_side in samples.items():
+    return samples
+
+
+def measure_communicators(mpi, program, ranks, arguments):
+    """Prints one line for each side."""
+    bare = [*without_drop_in(mpi, program, ranks), arguments.communicators]
+    for side, of_side in lines_by_turns(mpi, bare, ranks, arguments).items():
         median = statistics.median(sample["us"] for sample in of_side)
         most = {name: max(sample[name] for sample in of_side)
                 for name in ("descriptors", "memory_kib")}
         print(f"{mpi.name}, {ranks} ranks, {side}: {median:.1f} us for a communicator; "
               f"{arguments.communicators} of them leave {most['descriptors']} descriptors and "
               f"{most['memory_kib']} KiB in all ranks", flush=True)
+
+
+def measure_messages(mpi, program, ranks, arguments):
+    """Prints one line for each side."""
+    bare = without_drop_in(mpi, program, ranks)
+    for side, of_side in lines_by_turns(mpi, bare, ranks, arguments).items():
+        medians = {name: statistics.median(sample[name] for sample in of_side)
+                   for name in ("ssend_us", "fetch_and_op_us")}
+        print(f"{mpi.name}, {ranks} ranks, {side}: to a rank that waits, an MPI_Ssend takes "
+              f"{medians['ssend_us']:.2f} us, "
+              f"an MPI_Fetch_and_op {medians['fetch_and_op_us']:.2f} us", flush=True)
 
 
 def print_table(peer, ranks, samples, paired):
@@ -239,6 +257,8 @@ def parse_arguments():
                         help="add the figures of each cell to this file")
     parser.add_argument("--communicators", type=int, metavar="N",
                         help="measure the making and freeing of N communicators")
+    parser.add_argument("--messages", action="store_true",
+                        help="measure messages to a rank that waits in a collective")
     parser.add_argument("--repeat", type=int, default=3, help="repetitions; default: 3")
     parser.add_argument("--seconds", type=float, default=0.05,
                         help="time for one line; default: %(default)s")
@@ -264,7 +284,11 @@ def main():
     if not arguments.drop_in.exists():
         fail(f"{arguments.drop_in} does not exist: run ./dev build first")
     arguments.output.mkdir(parents=True, exist_ok=True)
-    name = "mpi_twin" if arguments.communicators is None else "communicators"
+    name = "mpi_twin"
+    if arguments.communicators is not None:
+        name = "communicators"
+    elif arguments.messages:
+        name = "waiting_rank"
     for mpi_name in arguments.mpi:
         try:
             mpi = host_mpi.find(mpi_name, arguments.environments)
@@ -275,6 +299,9 @@ def main():
         for ranks in arguments.ranks:
             if arguments.communicators is not None:
                 measure_communicators(mpi, twin, ranks, arguments)
+                continue
+            if arguments.messages:
+                measure_messages(mpi, twin, ranks, arguments)
                 continue
             run = measure_apart if arguments.apart else measure_by_turns
             samples = run(mpi, twin, ranks, arguments)

@@ -55,19 +55,21 @@ engine::SleepTarget CommunicatorWait::prepare_operations() {
   return all;
 }
 
+// Where ranks share a core, calls take long if the function itself yields. So they tell nothing
+// there.
 bool CommunicatorWait::carry_on() {
+  const bool tells = !job_.cores().are_oversubscribed();
   bool in_a_row = false;
   for_each_job([&](job::Job& job) {
     if (!job.carry_on) return;
-    const std::int64_t start = base::now_ns();
+    const std::int64_t start = tells ? base::now_ns() : 0;
     job.carry_on();
-    in_a_row |= carry_on_pace_.add(base::now_ns() - start, job.carry_on.idle_ns);
+    if (tells) in_a_row |= carry_on_pace_.add(base::now_ns() - start, job.carry_on.idle_ns);
   });
-  return in_a_row && !job_.cores().are_oversubscribed();
+  return in_a_row;
 }
 
-// A rank that got an answer by the first of these calls may send the next message at once. Ranks
-// that share a core sleep instead: their calls take long where the function itself yields.
+// A rank that got an answer by the first of these calls may send the next message at once.
 bool CommunicatorWait::carries_on_in_a_row() {
   carry_on();  // after the last sleep, which leaves the caches cold
   if (job_.cores().are_oversubscribed()) return false;

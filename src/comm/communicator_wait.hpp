@@ -34,7 +34,7 @@ class CommunicatorWait {
       if (over()) return true;
       carry_others();
       for (Communicator* c : communicators_) c->watchdog_.examine(false);
-      if (++turns_ % wait::CarryOn::kTurns == 0 && carry_on()) waiter.woken();
+      if (++turns_ % carry_on_pace_.turns() == 0 && carry_on()) waiter.woken();
       return over();
     };
     wait::wait_until(

@@ -13,9 +13,6 @@
 namespace unisono::wait {
 
 struct CarryOn {
-  // Often enough for long messages in many parts, and rare beside a look at a flag.
-  static constexpr std::uint32_t kTurns = 64;
-
   void (*function)(void* user) = nullptr;  // null: there is none
   void* user = nullptr;
   // How long a call takes that finds nothing to do: the least that a wait of this job has seen.
@@ -33,6 +30,9 @@ struct CarryOn {
 class CarryOnPace {
  public:
   static constexpr std::size_t kCalls = 16;
+  // Often enough for long messages in many parts, and rare beside a look at a flag.
+  static constexpr std::uint32_t kTurns = 64;
+  static constexpr std::uint32_t kTurnsInARow = 8;
   // A sleeping rank wakes up for it, at first soon, then more and more rarely.
   static constexpr std::int64_t kFirstSleepNs = 50'000;
   static constexpr std::int64_t kLongestSleepNs = 1'000'000;
@@ -46,6 +46,7 @@ class CarryOnPace {
     std::nth_element(took_ns_.begin(), quarter, took_ns_.end());
     const std::int64_t idle = idle_ns.load(std::memory_order_relaxed);
     const bool busy = idle != 0 && 2 * *quarter > 3 * idle + 2 * kClockNs;
+    in_a_row_ = busy;
     if (busy) {
       sleep_ns_ = kFirstSleepNs;
     } else {
@@ -60,6 +61,9 @@ class CarryOnPace {
   // Earlier calls count no more.
   void begin() { count_ = 0; }
 
+  // A rank that is awake looks for its operations so often between two calls.
+  std::uint32_t turns() const { return in_a_row_ ? kTurnsInARow : kTurns; }
+
   // How long the rank may sleep until the next call.
   std::int64_t next_sleep_ns() {
     const std::int64_t sleep = sleep_ns_;
@@ -72,6 +76,7 @@ class CarryOnPace {
 
   std::array<std::int64_t, kCalls> took_ns_;  // the first count_; each wait makes one of these
   std::size_t count_ = 0;
+  bool in_a_row_ = false;
   std::int64_t sleep_ns_ = kFirstSleepNs;
 };
 

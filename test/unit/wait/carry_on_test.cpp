@@ -35,8 +35,11 @@ TEST_F(CarryOnRow, IsSeenInItsFirstWindow) {
 
 TEST_F(CarryOnRow, IsSeenAsLongAsItLasts) {
   rows(1, {kIdle});
+  EXPECT_EQ(pace_.turns(), CarryOnPace::kTurns);
   EXPECT_EQ(rows(100'000, {kMessage}), 100'000);
+  EXPECT_EQ(pace_.turns(), CarryOnPace::kTurnsInARow);
   EXPECT_EQ(rows(1, {kIdle}), 0);
+  EXPECT_EQ(pace_.turns(), CarryOnPace::kTurns);
 }
 
 TEST_F(CarryOnRow, HasAMessageInAQuarterOfTheCalls) {
