@@ -5,10 +5,10 @@
 #pragma once
 
 #include <cstdint>
-#include <utility>
 #include <vector>
 
 #include "algorithm/algorithm.hpp"
+#include "algorithm/in_use.hpp"
 
 namespace unisono::algorithm::mock {
 
@@ -18,24 +18,16 @@ class SlotCounts {
   SlotCounts(const SlotCounts&) = delete;
   SlotCounts& operator=(const SlotCounts&) = delete;
 
-  // While it lives, mock-ups of this thread keep the numbers in `counts`, which outlives it. They
-  // are parts of calls that have the same order of ranks.
-  class Use {
-   public:
-    explicit Use(SlotCounts& counts) : before_(std::exchange(used_, &counts)) {}
-    Use(const Use&) = delete;
-    Use& operator=(const Use&) = delete;
-    ~Use() { used_ = before_; }
-
-   private:
-    SlotCounts* before_;
-  };
+  // While it lives, mock-ups of this thread keep the numbers. They are parts of calls that have the
+  // same order of ranks.
+  using Use = InUse<SlotCounts>;
 
   // Those of the part by rank, -1 where they are not known; or `own` where none are kept.
   static std::vector<schedule::SlotId>& of(const Algorithm& row, const Parameters& parameters,
                                            const Shape& shape, std::vector<schedule::SlotId>& own) {
     const auto ranks = static_cast<std::size_t>(shape.ranks);
-    if (used_ == nullptr) {
+    SlotCounts* const kept = Use::current();
+    if (kept == nullptr) {
       if (own.empty()) own.assign(ranks, -1);
       return own;
     }
@@ -45,11 +37,11 @@ class SlotCounts {
                     .of_blocks = shape.blocks.given() ? shape.blocks.total() : -1,
                     .ranks = shape.ranks,
                     .root = shape.root};
-    if (used_->part_ != part) {
-      used_->part_ = part;
-      used_->counts_.assign(ranks, -1);
+    if (kept->part_ != part) {
+      kept->part_ = part;
+      kept->counts_.assign(ranks, -1);
     }
-    return used_->counts_;
+    return kept->counts_;
   }
 
  private:
@@ -62,8 +54,6 @@ class SlotCounts {
 
     bool operator==(const Part&) const = default;
   };
-
-  inline static thread_local SlotCounts* used_ = nullptr;
 
   Part part_;
   std::vector<schedule::SlotId> counts_;

@@ -12,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "algorithm/in_use.hpp"
+
 namespace unisono::algorithm::pattern {
 
 class CirculantTurns {
@@ -28,24 +30,15 @@ class CirculantTurns {
   CirculantTurns(const CirculantTurns&) = delete;
   CirculantTurns& operator=(const CirculantTurns&) = delete;
 
-  // While it lives, circulant broadcasts of this thread keep their turns in `turns`, which outlives
-  // it.
-  class Use {
-   public:
-    explicit Use(CirculantTurns& turns) : before_(std::exchange(used_, &turns)) {}
-    Use(const Use&) = delete;
-    Use& operator=(const Use&) = delete;
-    ~Use() { used_ = before_; }
-
-   private:
-    CirculantTurns* before_;
-  };
+  // While it lives, circulant broadcasts of this thread keep their turns.
+  using Use = InUse<CirculantTurns>;
 
   // The turn of one of so many ranks, by find() if it is not known.
   template <class Find>
   static Turn of(int ranks, int rank, const Find& find) {
-    if (used_ == nullptr || ranks > kMostRanks) return find();
-    Known& known = used_->known(ranks)[static_cast<std::size_t>(rank)];
+    CirculantTurns* const kept = Use::current();
+    if (kept == nullptr || ranks > kMostRanks) return find();
+    Known& known = kept->known(ranks)[static_cast<std::size_t>(rank)];
     if (!known.is_there) known = {find(), true};
     return known.turn;
   }
@@ -61,12 +54,13 @@ class CirculantTurns {
   template <class Fill>
   static std::span<const int> list(Way way, const ListOf& of, std::vector<int>& own,
                                    const Fill& fill) {
-    if (used_ == nullptr || of.ranks > kMostRanksOfLists) {
+    CirculantTurns* const kept = Use::current();
+    if (kept == nullptr || of.ranks > kMostRanksOfLists) {
       own.resize(of.rounds);
       fill(std::span(own));
       return own;
     }
-    Lists& lists = used_->lists_[static_cast<std::size_t>(way)];
+    Lists& lists = kept->lists_[static_cast<std::size_t>(way)];
     if (lists.ranks != of.ranks || lists.blocks != of.blocks) lists.begin(of);
     const auto rank = static_cast<std::size_t>(of.rank);
     const auto all = std::span(lists.numbers).subspan(rank * of.rounds, of.rounds);
@@ -99,8 +93,6 @@ class CirculantTurns {
     }
     return all_.emplace_back(ranks, std::vector<Known>(static_cast<std::size_t>(ranks))).second;
   }
-
-  inline static thread_local CirculantTurns* used_ = nullptr;
 
   std::array<Lists, 2> lists_;
   std::vector<OfRanks> all_;  // a choice has few numbers of ranks
