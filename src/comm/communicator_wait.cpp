@@ -70,7 +70,7 @@ bool CommunicatorWait::carry_on() {
 }
 
 // A rank that got an answer by the first of these calls may send the next message at once.
-bool CommunicatorWait::carries_on_in_a_row() {
+bool CommunicatorWait::stays_awake() {
   carry_on();  // after the last sleep, which leaves the caches cold
   if (job_.cores().are_oversubscribed()) return false;
   carry_on_pace_.begin();
@@ -86,8 +86,7 @@ bool CommunicatorWait::carries_on_in_a_row() {
 }
 
 void CommunicatorWait::limit_sleep_by_carry_on(engine::SleepTarget& target) {
-  target.limit_ns =
-      carries_on_in_a_row() ? 0 : std::min(target.limit_ns, carry_on_pace_.next_sleep_ns());
+  target.limit_ns = stays_awake() ? 0 : std::min(target.limit_ns, carry_on_pace_.next_sleep_ns());
 }
 
 // True if woken, or if there was no need to sleep after all, so that more may come soon. A rank

@@ -68,7 +68,8 @@ class CommunicatorWait {
   void find_other_jobs();
   // The caller's own communication. True if messages of it come in a row.
   bool carry_on();
-  bool carries_on_in_a_row();
+  // Before a sleep: whether there is a reason to do without it.
+  bool stays_awake();
   // This rank's other communicators that no other thread progresses now; true if there are any.
   bool carry_others() {
     bool any = false;

@@ -87,7 +87,8 @@ struct HeadedLine {
   static constexpr std::int64_t kMostPayload = kLinePayload - kLengthHeaderBytes;
 
   HeadedLine(const Step& step, const std::byte* source, std::int64_t count) {
-    std::memcpy(bytes, source, static_cast<std::size_t>(count));
+    // An empty block may have no source.
+    if (count > 0) std::memcpy(bytes, source, static_cast<std::size_t>(count));
     std::memcpy(bytes + kMostPayload, &step.length_header, sizeof step.length_header);
   }
   static bool pays(const Step& step, const Machine& machine) {

@@ -178,7 +178,8 @@ class LocalCounts : public testing::TestWithParam<const char*> {
     options.settings = {{"UNISONO_SINGLE_COPY", way == "buffers" ? "off" : "on"}};
     if (way == "pull") options.settings["UNISONO_SINGLE_COPY_FROM"] = "64";
     options.virtual_network = way == "virtual";
-    if (options.virtual_network) options.settings.clear();
+    options.virtual_datagrams = way == "datagrams";
+    if (options.virtual_network || options.virtual_datagrams) options.settings.clear();
     return options;
   }
 };
@@ -397,7 +398,8 @@ TEST(LocalCountsStranded, ALateMemberReadsWhatAnEndedOneHasLeft) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Over, LocalCounts, testing::Values("pull", "staged", "buffers", "virtual"),
+INSTANTIATE_TEST_SUITE_P(Over, LocalCounts,
+                         testing::Values("pull", "staged", "buffers", "virtual", "datagrams"),
                          [](const auto& suite) { return std::string(suite.param); });
 
 }  // namespace

@@ -51,6 +51,17 @@ TEST(StagingRing, ABlockLongerThanTheRingHasNoPlace) {
   EXPECT_EQ(ring.take(kBytes, all), kPlace);
 }
 
+TEST(StagingRing, MoreBlocksThanItCanCountHaveNoPlace) {
+  constexpr auto kMost = static_cast<std::int64_t>(StagingRing::kMostBlocks);
+  StagingRing ring = ring_of(2 * kMost);
+  for (std::int64_t block = 0; block < kMost; ++block) {
+    ASSERT_EQ(ring.take(1, all), kPlace + block);
+  }
+  EXPECT_EQ(ring.take(1, all), 0);
+  ring.give_back_after(kPlace, 0);
+  EXPECT_EQ(ring.take(1, all), kPlace + kMost);
+}
+
 TEST(StagingRing, WithoutMemoryItHoldsNothing) {
   const StagingRing ring;
   EXPECT_FALSE(ring.has_memory());
