@@ -212,7 +212,7 @@ std::int64_t longest_block(const LocalOptions& options) {
 
 Program bind_local(const Schedule& schedule, const LocalOptions& options) {
   Program program = LocalBinder(schedule, options).bind();
-  if (options.hosts.given()) note_all_remote(program, schedule.rank, options.hosts);
+  if (options.hosts.given()) note_partners_of_local(program, schedule, options.hosts);
   return program;
 }
 

@@ -17,8 +17,12 @@ namespace unisono::plan {
 // sender of b's.
 void note_remote_partners(Program& program, std::span<const schedule::Schedule> set, int rank,
                           const topology::HostMap& hosts);
-// Where all ranks of other hosts are both: one multicasts to all hosts, or the ranks do not know
-// each other's schedules.
+// For a rank that does not know the others' schedules, because they depend on counts of their own.
+// Its senders are all that may have blocks for its host: the root of a scatter, all where the root
+// of a gather is, and all in an alltoall.
+void note_partners_of_local(Program& program, const schedule::Schedule& own,
+                            const topology::HostMap& hosts);
+// Where all ranks of other hosts are both, because one multicasts to all hosts.
 void note_all_remote(Program& program, int rank, const topology::HostMap& hosts);
 
 }  // namespace unisono::plan

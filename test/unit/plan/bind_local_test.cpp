@@ -81,26 +81,55 @@ TEST(BindLocal, WhatIsOfferedByAnotherHostIsGotThroughTheShare) {
   }
 }
 
-// A rank does not know which of the others send to its host.
-TEST(BindLocal, AllRanksOfOtherHostsAreSendersAndReceivers) {
-  const std::vector<std::int64_t> counts{0, 0, 10, 0};
+// Ranks 0 and 1 are on one host, 2 and 3 on another.
+Program bind_between_hosts(Collective collective, int rank, std::vector<std::int64_t> counts) {
   schedule::Shape shape;
-  shape.collective = Collective::gather;
+  shape.collective = collective;
   shape.ranks = 4;
-  shape.root = 1;
-  shape.blocks = *Blocks::of_ranks(counts);
-  const auto* const row = algorithm::find(shape.collective, "linear");
-  for (int rank = 0; rank < 4; ++rank) {
-    const Program program =
-        bind_local(*algorithm::build(*row, shape, {}, rank),
-                   {.input = {},
-                    .output = {},
-                    .geometry = kGeometry,
-                    .hosts = topology::HostMap::of_labels(std::vector{0, 0, 1, 1})});
-    const auto others = rank < 2 ? std::vector{2, 3} : std::vector{0, 1};
-    EXPECT_EQ(program.remote_senders, others) << rank;
-    EXPECT_EQ(program.remote_receivers, others) << rank;
+  if (schedule::has_pairs(collective)) {
+    shape.blocks = *Blocks::of_pairs_of(rank, counts, std::vector<std::int64_t>(4, 0));
+  } else {
+    shape.root = 1;
+    shape.blocks = *Blocks::of_ranks(counts);
   }
+  return bind_local(*algorithm::build(*algorithm::find(collective, "linear"), shape, {}, rank),
+                    {.input = {},
+                     .output = {},
+                     .geometry = kGeometry,
+                     .hosts = topology::HostMap::of_labels(std::vector{0, 0, 1, 1})});
+}
+
+using Ranks = std::vector<std::int32_t>;
+
+TEST(BindLocal, AGatherDependsOnTheHostOfTheRoot) {
+  const auto bind = [](int rank) {
+    return bind_between_hosts(Collective::gather, rank, {0, 0, 10, 0});
+  };
+  for (const int rank : {0, 1}) {
+    EXPECT_EQ(bind(rank).remote_senders, (Ranks{2, 3})) << "their counts are not known";
+    EXPECT_EQ(bind(rank).remote_receivers, Ranks{}) << rank;
+  }
+  EXPECT_EQ(bind(2).remote_receivers, (Ranks{0, 1}));
+  EXPECT_EQ(bind(3).remote_receivers, Ranks{}) << "it sends nothing";
+  for (const int rank : {2, 3}) EXPECT_EQ(bind(rank).remote_senders, Ranks{}) << rank;
+}
+
+TEST(BindLocal, TheRootOfAScatterDependsOnThoseWithBlocks) {
+  const auto bind = [](int rank) {
+    return bind_between_hosts(Collective::scatter, rank, {10, 0, 10, 0});
+  };
+  EXPECT_EQ(bind(1).remote_receivers, (Ranks{2, 3})) << "all of a host with a receiver";
+  for (const int rank : {2, 3}) {
+    EXPECT_EQ(bind(rank).remote_senders, Ranks{1}) << "also of an empty block";
+    EXPECT_EQ(bind(rank).remote_receivers, Ranks{}) << rank;
+  }
+  for (const int rank : {0, 1}) EXPECT_EQ(bind(rank).remote_senders, Ranks{}) << rank;
+}
+
+TEST(BindLocal, AnyRankOfAnotherHostMaySendInAnAlltoall) {
+  const Program program = bind_between_hosts(Collective::alltoall, 0, {0, 10, 0, 0});
+  EXPECT_EQ(program.remote_senders, (Ranks{2, 3}));
+  EXPECT_EQ(program.remote_receivers, Ranks{});
 }
 
 TEST(BindLocal, WhatDoesNotFitAShareOfTheWindowIsOffered) {
