@@ -34,8 +34,9 @@ constexpr std::int64_t kLeastShare = 64;
 // each sender's buffers.
 constexpr std::int64_t kMostMulticast = 1024 * 1024;
 // So much of it is shared by the blocks of a call whose counts a rank does not know. It becomes
-// real memory however short they are.
+// real memory however short they are, but for long ones between hosts.
 constexpr std::int64_t kMostOfLocalCounts = 1024 * 1024;
+constexpr std::int64_t kMostOfShortBlocks = 256 * 1024;
 // The buffers for long messages hold so many times what an operation may stage without waiting for
 // its receivers. Two operations use memory at a time.
 constexpr std::int64_t kFewestLasting = 2;
@@ -339,6 +340,7 @@ class ProgramMaker {
                      .output = output_layout(shape_),
                      .geometry = context_.receive_buffers[size],
                      .most_bytes = kMostOfLocalCounts,
+                     .most_of_short = kMostOfShortBlocks,
                      .pull = context_.pull,
                      .staged_up_to = limit(model::Constant::staged_up_to),
                      .pull_from = context_.single_copy_from,
@@ -369,7 +371,7 @@ class ProgramMaker {
       plan_.rotation.is_long = true;
     }
     plan_.size = size;
-    plan_.receive_buffer_bytes = std::min(how.geometry.data_bytes, how.most_bytes);
+    plan_.receive_buffer_bytes = own.data_bytes;
     parts_.push_back({1, std::move(programs)});
     return base::success();
   }

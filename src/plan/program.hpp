@@ -146,6 +146,8 @@ struct Program {
   // rank's host (remote_partners.hpp); ascending.
   std::vector<std::int32_t> remote_receivers, remote_senders;
 
+  // With local counts: so much of each receive buffer's data may hold blocks of this program.
+  std::int64_t data_bytes = 0;
   std::int64_t staging_bytes = 0;  // of Space::staging
   // No step waits for the ranks that read staging: it has to stay until all have completed the
   // operation.

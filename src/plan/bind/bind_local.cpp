@@ -24,7 +24,7 @@ constexpr std::int64_t kMostInLine = kLinePayload - 8;
 class LocalBinder {
  public:
   LocalBinder(const Schedule& schedule, const LocalOptions& options)
-      : schedule_(schedule), options_(options), share_(longest_block(options)) {
+      : schedule_(schedule), options_(options), shares_(BlockShares::of(options)) {
     UNISONO_CHECK(options.geometry.lines >= 2 * std::int64_t{options.geometry.ranks},
                   "a receive buffer with two lines a rank");
   }
@@ -62,13 +62,22 @@ class LocalBinder {
   std::int64_t line(int rank, std::int64_t number) const {
     return rank * options_.geometry.rank_stride() + number * kLineBytes;
   }
-  bool is_advertised(std::int64_t bytes) const { return bytes > std::max(share_, kMostInLine); }
+  bool is_advertised(std::int64_t bytes) const {
+    return bytes > std::max(shares_.long_bytes, kMostInLine);
+  }
   // The position of a message of so many bytes for a slot; an advertised one has its advertisement
   // in the line.
-  Place payload(int rank, SlotId slot, std::int64_t bytes) const {
+  Place payload(int rank, SlotId slot, std::int64_t bytes) {
     if (bytes <= kMostInLine || is_advertised(bytes))
       return {Space::receive_buffers, line(rank, slot)};
-    return {Space::data, line(rank, options_.geometry.lines) + slot * share_};
+    return share_of(rank, slot, bytes);
+  }
+  Place share_of(int rank, SlotId slot, std::int64_t bytes) {
+    program_.data_bytes =
+        std::max(program_.data_bytes, shares_.is_short(bytes)
+                                          ? shares_.long_begin
+                                          : shares_.place(options_.geometry.ranks - 1, bytes));
+    return {Space::data, line(rank, options_.geometry.lines) + shares_.place(slot, bytes)};
   }
   std::int64_t flag(int rank, SlotId slot) const { return line(rank, slot) + kLinePayload; }
   // In the sender's buffers: its receiver no longer needs the source.
@@ -164,8 +173,8 @@ class LocalBinder {
     if (!options_.hosts.share(schedule_.rank, slot.source)) {
       step.kind = StepKind::get;
       // The slot's share of the data area is free, because its message is advertised instead.
-      step.right = payload(schedule_.rank, op.left.slot, share_);
-      step.count = share_;
+      step.count = shares_.long_bytes;
+      step.right = share_of(schedule_.rank, op.left.slot, step.count);
     }
     program_.steps.push_back(step);
     Step taken = message_to(slot.source, StepKind::put);
@@ -197,7 +206,7 @@ class LocalBinder {
 
   const Schedule& schedule_;
   const LocalOptions& options_;
-  std::int64_t share_;  // bytes of the data area that a slot has
+  BlockShares shares_;
   // The receivers of advertised messages.
   std::vector<std::int32_t> staged_for_, pulled_by_;
   Program program_;
@@ -205,9 +214,23 @@ class LocalBinder {
 
 }  // namespace
 
+// There are at most as many slots as other ranks.
+BlockShares BlockShares::of(const LocalOptions& options) {
+  const auto share = [](std::int64_t bytes, std::int64_t parts) {
+    return bytes / parts / kLineBytes * kLineBytes;
+  };
+  const std::int64_t all = options.geometry.data_bytes;
+  const std::int64_t ranks = options.geometry.ranks;
+  const std::int64_t equal = share(std::min(all, options.most_bytes), ranks);
+  if (options.hosts.given() && options.most_of_short < all) {
+    const std::int64_t longer = share(all - options.most_of_short, ranks - 1);
+    if (longer > equal) return {share(options.most_of_short, ranks), options.most_of_short, longer};
+  }
+  return {equal, ranks * equal, equal};
+}
+
 std::int64_t longest_block(const LocalOptions& options) {
-  const std::int64_t bytes = std::min(options.geometry.data_bytes, options.most_bytes);
-  return bytes / options.geometry.ranks / kLineBytes * kLineBytes;
+  return BlockShares::of(options).long_bytes;
 }
 
 Program bind_local(const Schedule& schedule, const LocalOptions& options) {

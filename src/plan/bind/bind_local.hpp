@@ -24,14 +24,31 @@ struct LocalOptions {
   std::int64_t element_bytes = 1;
   BufferLayout input, output;  // each block in one piece
   ReceiveGeometry geometry;    // at least 2 lines a rank
-  // It uses at most so much of a receive buffer's data.
+  // Blocks of equal shares use at most so much of a receive buffer's data.
   std::int64_t most_bytes = std::numeric_limits<std::int64_t>::max();
+  // Short blocks of ranks on several hosts at most so much, if long ones have longer shares then.
+  std::int64_t most_of_short = std::numeric_limits<std::int64_t>::max();
   bool pull = false;               // ranks can read each other's memory
   std::int64_t staged_up_to = 0;   // bytes of advertised messages that need not be pulled
   std::int64_t pull_from = -1;     // instead: the shortest message that is pulled; negative: unset
   std::int64_t lasting_up_to = 0;  // bytes of staging for whose receivers the sender does not wait
   bool in_place = false;
   topology::HostMap hosts{};  // as BindOptions::hosts
+};
+
+// The shares of a slot in the data area, in bytes. Pure.
+struct BlockShares {
+  static BlockShares of(const LocalOptions& options);
+
+  // That of a block of so many bytes: from the data area's begin on.
+  std::int64_t place(std::int64_t slot, std::int64_t bytes) const {
+    return is_short(bytes) ? slot * short_bytes : long_begin + slot * long_bytes;
+  }
+  bool is_short(std::int64_t bytes) const { return bytes <= short_bytes; }
+
+  std::int64_t short_bytes = 0;
+  std::int64_t long_begin = 0;  // all those of short blocks lie before
+  std::int64_t long_bytes = 0;  // the same as short_bytes: there are none for long blocks
 };
 
 // The longest block in bytes that goes through the receive buffers.

@@ -18,8 +18,8 @@ namespace unisono::plan {
 void note_remote_partners(Program& program, std::span<const schedule::Schedule> set, int rank,
                           const topology::HostMap& hosts);
 // For a rank that does not know the others' schedules, because they depend on counts of their own.
-// Its senders are all that may have blocks for its host: the root of a scatter, all where the root
-// of a gather is, and all in an alltoall.
+// Its senders are those that may have blocks for its host. In a scatter that is the root. In an
+// alltoall, and in a gather where the root is on its host, those are all.
 void note_partners_of_local(Program& program, const schedule::Schedule& own,
                             const topology::HostMap& hosts);
 // Where all ranks of other hosts are both, because one multicasts to all hosts.

@@ -23,7 +23,7 @@ Program bind_alltoall(int rank, std::int64_t length, LocalOptions options) {
   shape.ranks = 4;
   shape.blocks = *Blocks::of_pairs_of(rank, counts, counts);
   const auto* row = algorithm::find(shape.collective, "linear");
-  options.geometry = kGeometry;
+  if (options.geometry.ranks == 1) options.geometry = kGeometry;
   return bind_local(*algorithm::build(*row, shape, {}, rank), options);
 }
 
@@ -97,6 +97,71 @@ Program bind_between_hosts(Collective collective, int rank, std::vector<std::int
                      .output = {},
                      .geometry = kGeometry,
                      .hosts = topology::HostMap::of_labels(std::vector{0, 0, 1, 1})});
+}
+
+// Those of kGeometry with a longer data area.
+LocalOptions options_between_hosts() {
+  LocalOptions options;
+  options.geometry = kGeometry;
+  options.geometry.data_bytes = 8192;
+  options.most_of_short = 1024;
+  options.hosts = topology::HostMap::of_labels(std::vector{0, 0, 1, 1});
+  return options;
+}
+
+TEST(BindLocal, BetweenHostsLongBlocksHaveSharesBehindThoseOfShortOnes) {
+  const LocalOptions options = options_between_hosts();
+  const BlockShares shares = BlockShares::of(options);
+  EXPECT_EQ(shares.short_bytes, 256);
+  EXPECT_EQ(shares.long_begin, 1024);
+  EXPECT_EQ(shares.long_bytes, 2368) << "a third of the rest, in whole lines";
+  EXPECT_EQ(longest_block(options), shares.long_bytes);
+  EXPECT_EQ(shares.place(2, 256), 512);
+  EXPECT_EQ(shares.place(2, 257), 1024 + 2 * 2368);
+  EXPECT_LE(shares.place(3, shares.long_bytes), options.geometry.data_bytes);
+}
+
+// Then none are longer than an equal share.
+TEST(BindLocal, ThereAreNoLongSharesOnOneHostOrInShortBuffers) {
+  LocalOptions options = options_between_hosts();
+  options.geometry.data_bytes = 4096;
+  EXPECT_EQ(longest_block(options), 1024);
+  EXPECT_EQ(BlockShares::of(options).short_bytes, 1024);
+  options = options_between_hosts();
+  options.hosts = {};
+  EXPECT_EQ(longest_block(options), 2048);
+  EXPECT_EQ(BlockShares::of(options).short_bytes, 2048);
+}
+
+// So that much of the buffers becomes real memory.
+TEST(BindLocal, AProgramSaysHowMuchOfTheDataItUses) {
+  const auto data_bytes = [](std::int64_t length) {
+    return bind_alltoall(1, length, options_between_hosts()).data_bytes;
+  };
+  EXPECT_EQ(data_bytes(48), 0) << "they are in lines";
+  EXPECT_EQ(data_bytes(49), 1024);
+  EXPECT_EQ(data_bytes(256), 1024);
+  EXPECT_EQ(data_bytes(257), 1024 + 3 * 2368);
+  EXPECT_EQ(data_bytes(2369), 1024 + 3 * 2368) << "pieces that are got go through the shares";
+}
+
+TEST(BindLocal, SenderAndReceiverOfALongBlockFindTheSamePlace) {
+  for (const std::int64_t length : {49, 256, 257, 2368}) {
+    std::vector<std::int64_t> sent, read;
+    for (int rank = 0; rank < 4; ++rank) {
+      for (const Step& step : bind_alltoall(rank, length, options_between_hosts()).steps) {
+        if (step.kind == StepKind::put) sent.push_back(step.target.offset);
+        if (step.kind == StepKind::copy && step.left.space == Space::data) {
+          read.push_back(step.left.offset);
+        }
+      }
+    }
+    std::ranges::sort(sent);
+    std::ranges::sort(read);
+    EXPECT_EQ(sent, read) << length;
+    EXPECT_EQ(read.size(), 12U) << length;
+    for (std::size_t i = 1; i < read.size(); ++i) EXPECT_GE(read[i] - read[i - 1], length);
+  }
 }
 
 using Ranks = std::vector<std::int32_t>;
