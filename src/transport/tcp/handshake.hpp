@@ -10,10 +10,10 @@
 //     Answer     proof; then frames ->
 //
 // The Hello names the kind of tags that the connecting rank prefers, and the Challenge the one of
-// the stream: that kind if the listening rank prefers it too, otherwise Poly1305, which all can
-// compute. A rank prefers what it computes fastest, or none where its user trusts the network.
-// Proofs and keys are keyed BLAKE2b hashes of the Hello, the nonce and tags of the Challenge, and a
-// word for each purpose.
+// the stream: that kind if the listening rank prefers it too, otherwise one that both can compute
+// (common_tags()). A rank prefers what it computes fastest, or none where its user trusts the
+// network. Proofs and keys are keyed BLAKE2b hashes of the Hello, the nonce and tags of the
+// Challenge, and a word for each purpose.
 #pragma once
 
 #include <array>

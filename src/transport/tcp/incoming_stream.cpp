@@ -103,9 +103,8 @@ bool IncomingStream::take_hello() {
       hello->from == hello->to) {
     return reject();
   }
-  const bool both_prefer = hello->tags == identity_.tags;
   const StreamChallenge told{.nonce = random_nonce(),
-                             .tags = both_prefer ? identity_.tags : TagKind::poly1305};
+                             .tags = common_tags(identity_.tags, hello->tags)};
   session_ = make_session(hello_, told, identity_.key);
   tagger_ = make_payload_tagger(PayloadTagger::choose(told.tags), session_.payload_key);
   if (tagger_ == nullptr) return reject();

@@ -89,7 +89,7 @@ void OutgoingStream::take_challenge() {
     return rest(fmt::format("the process that listens at {} does not have the job's key",
                             endpoint_text(to_)));
   }
-  if (told->tags != TagKind::poly1305 && told->tags != identity_.tags) {
+  if (told->tags != common_tags(identity_.tags, told->tags)) {
     return rest(fmt::format("{} wants tags that this rank does not", endpoint_text(to_)));
   }
   const StreamSession session = make_session(hello_, *told, identity_.key);

@@ -14,7 +14,7 @@ inline constexpr std::string_view kTcpReference =
 | --- | --- | --- |
 | copies at the sender, the kernel's apart | one | none, or one of a rest that waits |
 | copies at the receiver, the kernel's apart | one | none |
-| a tag of the job's key | SipHash-2-4 on every packet | GMAC or Poly1305; none if so asked |
+| a tag of the job's key | SipHash-2-4 on every packet | GMAC, AEGIS or Poly1305; none if so asked |
 | congestion control, pacing | none | the kernel's; instead of BBR, CUBIC or Reno |
 | descriptors | two for each rank | two more, and two for each rank with which long messages go |
 )";

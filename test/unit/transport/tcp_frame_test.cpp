@@ -16,6 +16,7 @@
 #include "transport/tcp/frame.hpp"
 #include "transport/tcp/handshake.hpp"
 #include "transport/tcp/incoming_stream.hpp"
+#include "transport/tcp/tags/aegis.hpp"
 #include "transport/tcp/tags/libcrypto.hpp"
 #include "transport/tcp/tags/libipsec_mb.hpp"
 #include "transport/tcp/tags/payload_tag.hpp"
@@ -118,7 +119,7 @@ TEST(StreamHandshake, NothingPassesThatWasChangedOrMadeWithoutTheKey) {
 // A rank of a newer version has the key too.
 TEST(StreamHandshake, UnknownTagsDoNotPass) {
   ASSERT_TRUE(prepare_handshakes().ok());
-  const auto unknown = static_cast<TagKind>(3);
+  const auto unknown = static_cast<TagKind>(4);
   const HelloBytes odd = encode_hello({.from = 3, .to = 1, .tags = unknown}, kKey);
   EXPECT_FALSE(decode_hello(odd, kKey).has_value());
   const HelloBytes hello = encode_hello({.from = 3, .to = 1}, kKey);
@@ -146,7 +147,7 @@ std::optional<TagKind> agreed_tags(TagKind connecting, TagKind listening) {
   return told->tags;
 }
 
-TEST(StreamTags, AreAnotherKindOnlyWhereBothPreferIt) {
+TEST(StreamTags, AreAnotherKindOnlyWhereBothComputeIt) {
   ASSERT_TRUE(prepare_handshakes().ok());
   constexpr TagKind kGmac = TagKind::gmac;
   constexpr TagKind kPoly = TagKind::poly1305;
@@ -156,6 +157,14 @@ TEST(StreamTags, AreAnotherKindOnlyWhereBothPreferIt) {
   EXPECT_EQ(agreed_tags(TagKind::none, kPoly), kPoly);
   EXPECT_EQ(agreed_tags(kGmac, TagKind::none), kPoly);
   EXPECT_EQ(agreed_tags(TagKind::none, TagKind::none), TagKind::none);
+  EXPECT_EQ(agreed_tags(TagKind::aegis, kPoly), kPoly);
+  EXPECT_EQ(agreed_tags(kPoly, TagKind::aegis), kPoly);
+  EXPECT_EQ(agreed_tags(TagKind::none, TagKind::aegis), kPoly);
+  if (Aegis::is_supported()) {
+    EXPECT_EQ(agreed_tags(TagKind::aegis, TagKind::aegis), TagKind::aegis);
+    EXPECT_EQ(agreed_tags(kGmac, TagKind::aegis), TagKind::aegis);
+    EXPECT_EQ(agreed_tags(TagKind::aegis, kGmac), TagKind::aegis);
+  }
   if (fastest_tags() != kGmac) GTEST_SKIP() << "GMAC is not fast here";
   EXPECT_EQ(agreed_tags(kGmac, kGmac), kGmac);
 }
@@ -178,7 +187,7 @@ class PayloadTags : public testing::TestWithParam<PayloadTagger::Library> {
 
 // The tag of an empty message is the second half of its key (RFC 8439, section 2.5.1).
 TEST_P(PayloadTags, ArePoly1305UnderAKeyOfTheFrame) {
-  if (kind_of(GetParam()) != TagKind::poly1305) GTEST_SKIP() << "it computes GMAC";
+  if (kind_of(GetParam()) != TagKind::poly1305) GTEST_SKIP() << "it computes another";
   const auto tagger = make_payload_tagger(GetParam(), PayloadKey{});
   ASSERT_NE(tagger, nullptr);
   const PayloadKey zeros{};
@@ -217,6 +226,36 @@ TEST(LibipsecMb, ComputesTheTagOfTheStandard) {
   EXPECT_STREQ(hex, "58e2fccefa7e3061367f1d57a4e7455a");
 }
 
+std::string aegis_hex(const std::array<std::byte, 16>& key, std::uint64_t number,
+                      std::size_t count) {
+  std::vector<std::byte> bytes(count);
+  for (std::size_t i = 0; i < count; ++i) bytes[i] = static_cast<std::byte>(i % 250);
+  const PayloadTag tag = Aegis(key).tag(number, bytes);
+  char hex[33];
+  sodium_bin2hex(hex, sizeof hex, reinterpret_cast<const unsigned char*>(tag.data()), tag.size());
+  return hex;
+}
+
+// Test vector 2 of draft-irtf-cfrg-aegis-aead for AEGIS-128L: the tag of nothing.
+TEST(AegisTag, IsThatOfTheStandard) {
+  if (!Aegis::is_supported()) GTEST_SKIP() << "the processor has no AES instructions";
+  EXPECT_EQ(aegis_hex({std::byte{0x10}, std::byte{0x01}}, 0x20010, 0),
+            "c2b879a67def9d74e6c14f708bbcc9b4");
+}
+
+// The halves of the tags of 256 bits, from which these come, are as libsodium 1.0.20 computes them.
+TEST(AegisTag, CoversEachLength) {
+  if (!Aegis::is_supported()) GTEST_SKIP() << "the processor has no AES instructions";
+  std::array<std::byte, 16> key;
+  for (std::size_t i = 0; i < key.size(); ++i) key[i] = static_cast<std::byte>(i);
+  EXPECT_EQ(aegis_hex(key, 5, 0), "ed08207c229b118c88e4135102ae96dc");
+  EXPECT_EQ(aegis_hex(key, 5, 8), "c708dfd656772fed7391c0f1e162a944");
+  EXPECT_EQ(aegis_hex(key, 5, 31), "510df908e59c6056640226a73ee1e86d");
+  EXPECT_EQ(aegis_hex(key, 5, 32), "a60da748990e1e6a73e888ec10c7336e");
+  EXPECT_EQ(aegis_hex(key, 5, 33), "9cba1a4a19fc387f64bd05d19a9d3889");
+  EXPECT_EQ(aegis_hex(key, 5, 1000), "2ab5ae4b538f0e299f568a8fec65c237");
+}
+
 TEST_P(PayloadTags, DifferIfAnythingDoes) {
   const auto tagger = make_payload_tagger(GetParam(), PayloadKey{});
   PayloadKey second_key{};
@@ -233,6 +272,7 @@ TEST_P(PayloadTags, DifferIfAnythingDoes) {
 
 INSTANTIATE_TEST_SUITE_P(Libraries, PayloadTags,
                          testing::Values(PayloadTagger::Library::ipsec_mb,
+                                         PayloadTagger::Library::own,
                                          PayloadTagger::Library::crypto,
                                          PayloadTagger::Library::sodium),
                          [](const auto& each) { return std::string(library_name(each.param)); });
@@ -249,6 +289,11 @@ TEST(LibipsecMb, ItsTagsArePreferredIfItIsThere) {
   EXPECT_EQ(can_tag(PayloadTagger::Library::ipsec_mb), is_there);
   EXPECT_EQ(fastest_tags() == TagKind::gmac, is_there);
   EXPECT_EQ(kind_of(PayloadTagger::choose(fastest_tags())), fastest_tags());
+}
+
+TEST(AegisTag, IsPreferredWhereGmacIsNotFast) {
+  EXPECT_EQ(fastest_tags() == TagKind::aegis, libipsec_mb() == nullptr && Aegis::is_supported());
+  EXPECT_EQ(kind_of(PayloadTagger::choose(TagKind::aegis)), TagKind::aegis);
 }
 
 // So hosts with different libraries understand each other.

@@ -6,6 +6,7 @@
 #include <new>
 
 #include "transport/tcp/little_endian.hpp"
+#include "transport/tcp/tags/aegis.hpp"
 #include "transport/tcp/tags/libcrypto.hpp"
 #include "transport/tcp/tags/libipsec_mb.hpp"
 
@@ -54,6 +55,18 @@ class GmacTagger final : public PayloadTagger {
   std::unique_ptr<Gmac> state_;
 };
 
+class AegisTagger final : public PayloadTagger {
+ public:
+  explicit AegisTagger(const PayloadKey& key) : aegis_(std::span(key).first<16>()) {}
+
+  PayloadTag tag(std::uint64_t number, std::span<const std::byte> payload) override {
+    return aegis_.tag(number, payload);
+  }
+
+ private:
+  Aegis aegis_;
+};
+
 class CryptoTagger final : public PayloadTagger {
  public:
   CryptoTagger(const Libcrypto& library, const PayloadKey& key)
@@ -80,6 +93,8 @@ bool can_tag(PayloadTagger::Library library) {
   switch (library) {
     case PayloadTagger::Library::ipsec_mb:
       return libipsec_mb() != nullptr;
+    case PayloadTagger::Library::own:
+      return Aegis::is_supported();
     case PayloadTagger::Library::crypto:
       return libcrypto() != nullptr;
     case PayloadTagger::Library::sodium:
@@ -94,6 +109,8 @@ std::string_view library_name(PayloadTagger::Library library) {
   switch (library) {
     case PayloadTagger::Library::ipsec_mb:
       return "libIPSec_MB";
+    case PayloadTagger::Library::own:
+      return "AEGIS";
     case PayloadTagger::Library::crypto:
       return "libcrypto";
     case PayloadTagger::Library::sodium:
@@ -105,17 +122,35 @@ std::string_view library_name(PayloadTagger::Library library) {
 }
 
 TagKind kind_of(PayloadTagger::Library library) {
-  if (library == PayloadTagger::Library::none) return TagKind::none;
-  return library == PayloadTagger::Library::ipsec_mb ? TagKind::gmac : TagKind::poly1305;
+  switch (library) {
+    case PayloadTagger::Library::ipsec_mb:
+      return TagKind::gmac;
+    case PayloadTagger::Library::own:
+      return TagKind::aegis;
+    case PayloadTagger::Library::none:
+      return TagKind::none;
+    case PayloadTagger::Library::crypto:
+    case PayloadTagger::Library::sodium:
+      break;
+  }
+  return TagKind::poly1305;
 }
 
 TagKind fastest_tags() {
-  return can_tag(PayloadTagger::Library::ipsec_mb) ? TagKind::gmac : TagKind::poly1305;
+  if (can_tag(PayloadTagger::Library::ipsec_mb)) return TagKind::gmac;
+  return can_tag(PayloadTagger::Library::own) ? TagKind::aegis : TagKind::poly1305;
+}
+
+TagKind common_tags(TagKind one, TagKind other) {
+  const auto has_aes = [](TagKind kind) { return kind == TagKind::gmac || kind == TagKind::aegis; };
+  if (one == other) return one;
+  return has_aes(one) && has_aes(other) ? TagKind::aegis : TagKind::poly1305;
 }
 
 PayloadTagger::Library PayloadTagger::choose(TagKind kind) {
   if (kind == TagKind::none) return Library::none;
   if (kind == TagKind::gmac) return Library::ipsec_mb;
+  if (kind == TagKind::aegis) return Library::own;
   return can_tag(Library::crypto) ? Library::crypto : Library::sodium;
 }
 
@@ -123,6 +158,9 @@ std::unique_ptr<PayloadTagger> make_payload_tagger(PayloadTagger::Library librar
                                                    const PayloadKey& key) {
   if (library == PayloadTagger::Library::none) {
     return std::unique_ptr<PayloadTagger>(new (std::nothrow) NoTagger);
+  }
+  if (library == PayloadTagger::Library::own) {
+    return std::unique_ptr<PayloadTagger>(new (std::nothrow) AegisTagger(key));
   }
   if (library == PayloadTagger::Library::sodium) {
     return std::unique_ptr<PayloadTagger>(new (std::nothrow) SodiumTagger(key));

@@ -4,8 +4,9 @@
 //   number under the connection's key. libcrypto computes the tag with the processor's widest
 //   registers, if it can be loaded; otherwise libsodium does, with the same result. So two hosts
 //   need not have the same library.
-// - AES-128-GMAC (RFC 4543), where both hosts compute it faster (libipsec_mb.hpp). Its key is the
-//   first half of the connection's, and its nonce the frame's number.
+// - AEGIS-128L (aegis.hpp), where the processors of both hosts have AES instructions.
+// - AES-128-GMAC (RFC 4543), where both hosts compute it faster still (libipsec_mb.hpp).
+//   Their key is the first half of the connection's, and their nonce the frame's number.
 // - None, where both ranks are set to trust their network: each tag is zero.
 // One object belongs to one rank; one thread at a time.
 #pragma once
@@ -23,11 +24,11 @@ using PayloadTag = std::array<std::byte, 16>;
 using PayloadKey = std::array<std::byte, 32>;
 
 // The values are those of a Challenge.
-enum class TagKind : std::uint32_t { poly1305 = 0, gmac = 1, none = 2 };
+enum class TagKind : std::uint32_t { poly1305 = 0, gmac = 1, none = 2, aegis = 3 };
 
 class PayloadTagger {
  public:
-  enum class Library : std::uint8_t { ipsec_mb, crypto, sodium, none };
+  enum class Library : std::uint8_t { ipsec_mb, own, crypto, sodium, none };
 
   // The fastest one that is there, for that kind.
   static Library choose(TagKind kind);
@@ -50,7 +51,10 @@ bool can_tag(PayloadTagger::Library library);
 TagKind kind_of(PayloadTagger::Library library);
 // The kind that this host computes fastest.
 TagKind fastest_tags();
-// "libIPSec_MB", "libcrypto", "libsodium", "none"
+// The kind of a stream between two hosts, by those that they prefer. A host that computes GMAC fast
+// has AES instructions too.
+TagKind common_tags(TagKind one, TagKind other);
+// "libIPSec_MB", "AEGIS", "libcrypto", "libsodium", "none"
 std::string_view library_name(PayloadTagger::Library library);
 
 }  // namespace unisono::transport
