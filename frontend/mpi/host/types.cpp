@@ -14,7 +14,17 @@ namespace {
 
 // The groups of types of the MPI standard, of which it says to which operators they belong.
 // `pair`: those of MPI_MINLOC and MPI_MAXLOC. `moved`: to none.
-enum class Group : std::uint8_t { integer, floating, complex, logical, byte, multi, pair, moved };
+enum class Group : std::uint8_t {
+  integer,
+  fortran_integer,
+  floating,
+  complex,
+  logical,
+  byte,
+  multi,
+  pair,
+  moved
+};
 
 struct TypeRow {
   const char* open_mpi;  // symbol behind "ompi_mpi_"
@@ -73,14 +83,14 @@ constexpr TypeRow kTypes[] = {
     // Fortran, as gfortran and others have it without options that widen types.
     {"character", 0x4c00011a, 0x21e, Group::moved, UNISONO_INT8, 1},
     {"logical", 0x4c00041d, 0x218, Group::logical, UNISONO_BYTE, 4, true},
-    {"integer", 0x4c00041b, 0x219, Group::integer, UNISONO_INT32, 4},
+    {"integer", 0x4c00041b, 0x219, Group::fortran_integer, UNISONO_INT32, 4},
     {"2integer", 0x4c000820, 0x232, Group::pair, UNISONO_INT32_INT32, 8},
     {"2real", 0x4c000821, 0x230, Group::pair, UNISONO_BYTE, 8, true},
     {"2dblprec", 0x4c001023, 0x231, Group::pair, UNISONO_BYTE, 16, true},
-    {"integer1", 0x4c00012d, 0x2c1, Group::integer, UNISONO_INT8, 1},
-    {"integer2", 0x4c00022f, 0x2c9, Group::integer, UNISONO_INT16, 2},
-    {"integer4", 0x4c000430, 0x2d1, Group::integer, UNISONO_INT32, 4},
-    {"integer8", 0x4c000831, 0x2d9, Group::integer, UNISONO_INT64, 8},
+    {"integer1", 0x4c00012d, 0x2c1, Group::fortran_integer, UNISONO_INT8, 1},
+    {"integer2", 0x4c00022f, 0x2c9, Group::fortran_integer, UNISONO_INT16, 2},
+    {"integer4", 0x4c000430, 0x2d1, Group::fortran_integer, UNISONO_INT32, 4},
+    {"integer8", 0x4c000831, 0x2d9, Group::fortran_integer, UNISONO_INT64, 8},
     {"real", 0x4c00041c, 0x21a, Group::floating, UNISONO_FLOAT32, 4},
     {"real4", 0x4c000427, 0x2d2, Group::floating, UNISONO_FLOAT32, 4},
     {"real8", 0x4c000829, 0x2da, Group::floating, UNISONO_FLOAT64, 8},
@@ -97,22 +107,24 @@ struct OpRow {
   Handle mpich;
   Handle standard;
   unisono_op_t op;
-  std::uint8_t groups;  // bits of Group
+  std::uint16_t groups;  // bits of Group
 
   bool takes(Group group) const { return (groups >> static_cast<unsigned>(group) & 1U) != 0; }
 };
 
-constexpr std::uint8_t bits(std::initializer_list<Group> groups) {
+constexpr std::uint16_t bits(std::initializer_list<Group> groups) {
   unsigned set = 0;
   for (const Group group : groups) set |= 1U << static_cast<unsigned>(group);
-  return static_cast<std::uint8_t>(set);
+  return static_cast<std::uint16_t>(set);
 }
-// MPI 4.1, section 6.9.2.
-constexpr std::uint8_t kOrdered = bits({Group::integer, Group::floating, Group::multi});
-constexpr std::uint8_t kSummed =
-    bits({Group::integer, Group::floating, Group::multi, Group::complex});
-constexpr std::uint8_t kLogical = bits({Group::integer, Group::logical});
-constexpr std::uint8_t kBitwise = bits({Group::integer, Group::byte, Group::multi});
+// MPI 4.1, section 6.9.2. The host refuses or computes all other pairs of operator and type.
+constexpr std::uint16_t kOrdered =
+    bits({Group::integer, Group::fortran_integer, Group::floating, Group::multi});
+constexpr std::uint16_t kSummed =
+    bits({Group::integer, Group::fortran_integer, Group::floating, Group::multi, Group::complex});
+constexpr std::uint16_t kLogical = bits({Group::integer, Group::logical});
+constexpr std::uint16_t kBitwise =
+    bits({Group::integer, Group::fortran_integer, Group::byte, Group::multi});
 
 constexpr OpRow kOps[] = {
     {"max", 0x58000001, 0x23, UNISONO_MAX, kOrdered},
