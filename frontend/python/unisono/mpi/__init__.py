@@ -8,7 +8,7 @@
 
 The import joins the job, as that of mpi4py.MPI does; without a launcher it has one rank. Methods of
 upper case take mpi4py's buffer specifications, those of lower case Python objects. Messages between
-two ranks, groups, topologies, windows and files are not part of it.
+two ranks, topologies, windows and files are not part of it.
 """
 
 import socket
@@ -19,13 +19,15 @@ from typing import TYPE_CHECKING, Final
 from .. import _native
 from . import _datatypes, _errors
 from ._calls import IN_PLACE
-from ._communicators import (COMM_NULL, COMM_SELF, COMM_TYPE_SHARED, COMM_WORLD, CONGRUENT, IDENT,
-                             SIMILAR, TAG_UB, UNDEFINED, UNEQUAL, WTIME_IS_GLOBAL, Comm, Intracomm)
+from ._attributes import KEYVAL_INVALID, TAG_UB, WTIME_IS_GLOBAL
+from ._communicators import COMM_NULL, COMM_SELF, COMM_TYPE_SHARED, COMM_WORLD, Comm, Intracomm
 from ._datatypes import *  # noqa: F403 (the names of datatypes)
 from ._datatypes import _typedict  # noqa: F401 (as in mpi4py)
 from ._environment import Compute_dims, missing
 from ._errors import *  # noqa: F403 (the names of error classes)
-from ._infos import INFO_ENV, INFO_NULL, Info
+from ._groups import (CONGRUENT, GROUP_EMPTY, GROUP_NULL, IDENT, PROC_NULL, SIMILAR, UNDEFINED,
+                      UNEQUAL, Group)
+from ._infos import INFO_ENV, INFO_NULL, MAX_INFO_KEY, MAX_INFO_VAL, Info
 from ._messages import BOTTOM, Get_address
 from ._objects import Pickle
 from ._objects import of_job as pickle
@@ -44,11 +46,9 @@ THREAD_FUNNELED: Final = 1
 THREAD_SERIALIZED: Final = 2
 THREAD_MULTIPLE: Final = 3
 
-PROC_NULL: Final = -2
 ROOT: Final = -3
 ANY_SOURCE: Final = -1
 ANY_TAG: Final = -1
-KEYVAL_INVALID: Final = -1
 APPNUM: Final = KEYVAL_INVALID
 
 
@@ -117,6 +117,7 @@ if not TYPE_CHECKING:
 
 
 __all__ = [
+    "GROUP_EMPTY", "GROUP_NULL", "Group", "MAX_INFO_KEY", "MAX_INFO_VAL",
     "COMM_TYPE_SHARED", "CONGRUENT", "Compute_dims", "IDENT", "INFO_ENV", "INFO_NULL", "Info",
     "MAX_ERROR_STRING", "MAX_OBJECT_NAME", "MAX_PROCESSOR_NAME", "Pickle", "SIMILAR", "SUBVERSION",
     "TAG_UB", "UNEQUAL", "VERSION", "WTIME_IS_GLOBAL", "pickle",

@@ -14,7 +14,7 @@ from .. import IN_PLACE as NATIVE_IN_PLACE
 from .. import _native
 from .._whole import whole
 from ._errors import ERR_ARG, ERR_ROOT, Exception
-from ._messages import Blocks, BufferSpec, Hook, Message, Wire
+from ._messages import Blocks, BufferSpec, Hook, Message, Wire, has_entries
 from ._operators import Op
 
 
@@ -216,7 +216,7 @@ def reduce_scatter(comm: _native.Communicator, sendbuf: Any, recvbuf: Any,
         if is_in_place:
             raise ValueError("in place, recvcounts are needed")
         counts = comm.allgather(numpy.array([len(receive)], numpy.int64)).reshape(-1).tolist()
-    elif hasattr(recvcounts, "__iter__"):
+    elif has_entries(recvcounts):
         counts = [whole(count, "an entry of recvcounts") for count in recvcounts]
     else:
         counts = [whole(recvcounts, "recvcounts")] * comm.size

@@ -17,26 +17,18 @@ from typing import TYPE_CHECKING, Any, Callable, Final, NoReturn, Optional, Type
 import numpy
 
 from .. import _native
-from . import _calls, _environment, _objects
+from . import _attributes, _calls, _environment, _objects
 from ._calls import Call
-from ._errors import ERR_ARG, ERR_OTHER, ERRORS_RETURN, Errhandler, Exception
+from ._attributes import CopyFunction, DeleteFunction
+from ._errors import ERR_ARG, ERR_GROUP, ERR_OTHER, ERRORS_RETURN, Errhandler, Exception
+from ._groups import CONGRUENT, IDENT, UNDEFINED, UNEQUAL, Group, similarity
 from ._handles import Handle, all_tell_others, tells_others
 from ._infos import INFO_NULL, Info
 from ._messages import BufferSpec
 from ._operators import SUM, Op
 from ._requests import Prequest, Request
 
-UNDEFINED: Final = -32766
 COMM_TYPE_SHARED: Final = 1
-# Results of Compare
-IDENT: Final = 0
-CONGRUENT: Final = 1
-SIMILAR: Final = 2
-UNEQUAL: Final = 3
-# Attributes
-TAG_UB: Final = 1
-WTIME_IS_GLOBAL: Final = 2
-_ATTRIBUTES: Final = {TAG_UB: 2**31 - 1, WTIME_IS_GLOBAL: False}
 
 Result = TypeVar("Result")
 Base = TypeVar("Base", bound="_Base")
@@ -358,6 +350,12 @@ class Comm(_Blocking, _NonBlocking, _Persistent, _Objects):
     is_inter = False
     is_intra = True
 
+    topology = UNDEFINED
+    is_topo = False
+
+    def Get_topology(self) -> int:
+        return UNDEFINED
+
     def Is_inter(self) -> bool:
         return False
 
@@ -366,8 +364,11 @@ class Comm(_Blocking, _NonBlocking, _Persistent, _Objects):
 
     @tells_others
     def Dup(self: Own, info: Optional[Info] = None) -> Own:
-        """One with the same ranks. Nothing reads the info."""
-        return self._like(Handle(self._with(lambda comm: comm.dup()), self._handle.members))
+        """One with the same ranks, and the attributes whose keys copy them."""
+        made = self._like(Handle(self._with(lambda comm: comm.dup()), self._handle.members))
+        self._handle.attributes.copied_to(self, made._handle.attributes)
+        made._handle.info = self._handle.info if info is None else info.copy()
+        return made
 
     def Dup_with_info(self: Own, info: Info) -> Own:
         return self.Dup(info)
@@ -378,6 +379,26 @@ class Comm(_Blocking, _NonBlocking, _Persistent, _Objects):
     def Idup(self: Own, info: Optional[Info] = None) -> tuple[Own, Request]:
         """As Dup; the request is complete."""
         return self.Dup(info), Request()
+
+    def Idup_with_info(self: Own, info: Info) -> tuple[Own, Request]:
+        return self.Idup(info)
+
+    @tells_others
+    def Create(self, group: Group) -> "Comm":
+        """A communicator of the group's members, in its order; COMM_NULL at other ranks. Ranks may
+        pass groups that have no member in common."""
+        def split(comm: _native.Communicator) -> Optional[_native.Communicator]:
+            own = self._handle.members
+            if not set(group.members) <= set(own):
+                raise Exception(ERR_GROUP, "the group has members that the communicator has not",
+                                comm.rank)
+            is_member = group.rank != UNDEFINED
+            return comm.split(own.index(group.members[0]) if is_member else -1, group.rank)
+        made = self._of_some(self._with(split))
+        if made and made._handle.members != group.members:
+            made.Free()
+            raise Exception(ERR_GROUP, "members of the group have passed another group")
+        return made
 
     @tells_others
     def Split(self, color: int = 0, key: int = 0) -> "Comm":
@@ -410,34 +431,74 @@ class Comm(_Blocking, _NonBlocking, _Persistent, _Objects):
         """A communicator of the ranks that live, after an error; it ends this one."""
         return self._of_some(self._handle.shrink())
 
-    @classmethod
-    def Compare(cls, comm1: "Comm", comm2: "Comm") -> int:
+    def Compare(self, comm: "Comm") -> int:
         """IDENT: one communicator. CONGRUENT: the same ranks in the same order. SIMILAR: in another
         order. Otherwise UNEQUAL."""
-        comm1.unisono, comm2.unisono  # noqa: B018 (raises for COMM_NULL)
-        first, second = comm1._handle.members, comm2._handle.members
-        if comm1._handle is comm2._handle:
+        self.unisono, comm.unisono  # noqa: B018 (raises for COMM_NULL)
+        first, second = self._handle.members, comm._handle.members
+        if self._handle is comm._handle:
             return IDENT
-        if first == second:
-            return CONGRUENT
-        return SIMILAR if sorted(first) == sorted(second) else UNEQUAL
+        found = similarity(first, second)
+        return CONGRUENT if found == IDENT else found
 
     def Free(self) -> None:
         """Ends it; while requests of it are active, when the last of them is complete. Persistent
         requests can be used until they are freed, and it ends behind them."""
+        self._handle.attributes.delete_all(self)
         self._handle.free()
+
+    def free(self) -> None:
+        """As Free; COMM_NULL and the predefined ones stay as they are."""
+        if self and self not in (COMM_WORLD, COMM_SELF):
+            self.Free()
 
     def Disconnect(self) -> None:
         self.Free()
 
-    def Get_attr(self, keyval: int) -> Union[int, bool, None]:
-        return _ATTRIBUTES.get(keyval)
+    @classmethod
+    def Create_keyval(cls, copy_fn: CopyFunction = None, delete_fn: DeleteFunction = None,
+                      nopython: bool = False) -> int:
+        """For attributes. Dup copies an attribute by copy_fn(comm, keyval, value), if there is one;
+        its end calls delete_fn(comm, keyval, value)."""
+        return _attributes.create_key(copy_fn, delete_fn)
+
+    @classmethod
+    def Free_keyval(cls, keyval: int) -> int:
+        return _attributes.free_key(keyval)
+
+    def Get_attr(self, keyval: int) -> Any:
+        """None if there is none."""
+        return self._handle.attributes.get(keyval)
+
+    def Set_attr(self, keyval: int, attrval: Any) -> None:
+        self._handle.attributes.set(self, keyval, attrval)
+
+    def Delete_attr(self, keyval: int) -> None:
+        self._handle.attributes.delete(self, keyval)
+
+    @property
+    def group(self) -> Group:
+        self.unisono  # noqa: B018 (raises for COMM_NULL)
+        return Group.of(self._handle.members, _own_rank)
+
+    def Get_group(self) -> Group:
+        return self.group
+
+    @property
+    def info(self) -> Info:
+        return self.Get_info()
+
+    @info.setter
+    def info(self, info: Info) -> None:
+        self.Set_info(info)
 
     def Get_info(self) -> Info:
-        return Info.Create()
+        """A copy."""
+        return self._handle.info.copy()
 
     def Set_info(self, info: Info) -> None:
-        """Nothing reads it."""
+        """Nothing reads it but Get_info."""
+        self._handle.info = info.copy()
 
     def Set_errhandler(self, errhandler: Errhandler) -> None:
         """Errors are exceptions, as by default in mpi4py, whatever is set."""
@@ -465,6 +526,9 @@ class Comm(_Blocking, _NonBlocking, _Persistent, _Objects):
 
     def __hash__(self) -> int:
         return id(self._handle)
+
+    def __reduce__(self) -> Any:
+        return _environment.reduced(self, globals(), "COMM_NULL", "COMM_SELF", "COMM_WORLD")
 
     if not TYPE_CHECKING:
         def __getattr__(self, name):

@@ -18,6 +18,7 @@ Memory = NDArray[numpy.uint8]
 
 ORDER_C: Final = 56
 ORDER_FORTRAN: Final = 57
+ORDER_F: Final = ORDER_FORTRAN
 
 
 class Datatype:
@@ -141,6 +142,11 @@ class Datatype:
         if self.is_predefined:
             raise Exception(ERR_TYPE, f"{self.name} is predefined, or has been freed")
         self._is_freed = True
+
+    def free(self) -> None:
+        """As Free; it may be DATATYPE_NULL, and predefined datatypes stay as they are."""
+        if self and not self.is_predefined:
+            self.Free()
 
     def __repr__(self) -> str:
         return f"unisono.mpi.{self.name}"
@@ -347,6 +353,22 @@ LONG_INT: Final = _pair("LONG_INT", "l")
 FLOAT_INT: Final = _pair("FLOAT_INT", "f")
 DOUBLE_INT: Final = _pair("DOUBLE_INT", "d")
 
+# Other names that mpi4py has for them.
+SIGNED_SHORT: Final = SHORT
+SIGNED_INT: Final = INT
+SIGNED_LONG: Final = LONG
+SIGNED_LONG_LONG: Final = LONG_LONG
+SINT8_T: Final = INT8_T
+SINT16_T: Final = INT16_T
+SINT32_T: Final = INT32_T
+SINT64_T: Final = INT64_T
+F_INT: Final = INTEGER
+F_FLOAT: Final = REAL
+F_DOUBLE: Final = DOUBLE_PRECISION
+F_COMPLEX: Final = COMPLEX
+F_FLOAT_COMPLEX: Final = COMPLEX
+F_DOUBLE_COMPLEX: Final = DOUBLE_COMPLEX
+
 # By the letters of NumPy's types, as mpi4py has them.
 _typedict: Final = {each.dtype.char: each for each in (
     C_BOOL, SIGNED_CHAR, SHORT, INT, LONG, LONG_LONG, UNSIGNED_CHAR, UNSIGNED_SHORT, UNSIGNED,
@@ -395,5 +417,8 @@ __all__ = [
     "COUNT", "INTEGER", "INTEGER1", "INTEGER2", "INTEGER4", "INTEGER8", "REAL", "REAL4", "REAL8",
     "DOUBLE_PRECISION", "COMPLEX", "COMPLEX8", "COMPLEX16", "DOUBLE_COMPLEX", "SHORT_INT",
     "TYPECLASS_COMPLEX", "TYPECLASS_INTEGER", "TYPECLASS_REAL",
+    "ORDER_F", "SIGNED_SHORT", "SIGNED_INT", "SIGNED_LONG", "SIGNED_LONG_LONG", "SINT8_T",
+    "SINT16_T", "SINT32_T", "SINT64_T", "F_INT", "F_FLOAT", "F_DOUBLE", "F_COMPLEX",
+    "F_FLOAT_COMPLEX", "F_DOUBLE_COMPLEX",
     "INT_INT", "TWOINT", "LONG_INT", "FLOAT_INT", "DOUBLE_INT", "Datatype",
 ]

@@ -17,7 +17,19 @@ _PAGE = "docs/howto/use-from-python.md#programs-written-for-mpi4py"
 def missing(name: str) -> str:
     """The message about a name that mpi4py may have."""
     return (f"{name} is no part of unisono.mpi, which has collectives only: no messages between "
-            f"two ranks, groups, topologies, windows and files; see {_PAGE}")
+            f"two ranks, topologies, windows and files; see {_PAGE}")
+
+
+def reduced(one: Any, module: dict[str, Any], *names: str) -> Union[str, tuple[Any, ...]]:
+    """How a predefined object of a module is pickled: by its name. Copies name their original."""
+    for name in names:
+        if module[name] is one:
+            return name
+    for name in names:
+        if module[name] == one:
+            return type(one), (module[name],)
+    raise ValueError(f"only predefined objects can be pickled; this is another "
+                     f"{type(one).__name__}")
 
 
 def own_host() -> Any:

@@ -21,6 +21,11 @@ ERR_OTHER: Final = 15
 ERR_INTERN: Final = 16
 ERR_PENDING: Final = 18
 ERR_REQUEST: Final = 19
+ERR_INFO: Final = 28
+ERR_INFO_KEY: Final = 29
+ERR_INFO_VALUE: Final = 30
+ERR_INFO_NOKEY: Final = 31
+ERR_KEYVAL: Final = 48
 ERR_NO_MEM: Final = 34
 ERR_UNSUPPORTED_OPERATION: Final = 44
 ERR_PROC_FAILED: Final = 54
@@ -32,7 +37,9 @@ _TEXTS: Final = {
     ERR_ROOT: "invalid root", ERR_GROUP: "invalid group", ERR_OP: "invalid operator",
     ERR_ARG: "invalid argument", ERR_UNKNOWN: "unknown error", ERR_TRUNCATE: "message truncated",
     ERR_OTHER: "another error", ERR_INTERN: "internal error", ERR_PENDING: "pending request",
-    ERR_REQUEST: "invalid request", ERR_NO_MEM: "out of resources",
+    ERR_REQUEST: "invalid request", ERR_INFO: "invalid info", ERR_INFO_KEY: "invalid info key",
+    ERR_INFO_VALUE: "invalid info value", ERR_INFO_NOKEY: "no such info key",
+    ERR_KEYVAL: "invalid keyval", ERR_NO_MEM: "out of resources",
     ERR_UNSUPPORTED_OPERATION: "unsupported operation", ERR_PROC_FAILED: "a rank is lost",
     ERR_REVOKED: "the communicator has been cancelled",
 }
@@ -91,6 +98,9 @@ class Exception(RuntimeError):  # noqa: A001 (the name is mpi4py's)
     def __int__(self) -> int:
         return self.ierr
 
+    def __bool__(self) -> bool:
+        return self.ierr != SUCCESS
+
     def __eq__(self, other: object) -> bool:
         if isinstance(other, Exception):
             return self.ierr == other.ierr
@@ -110,6 +120,9 @@ class Errhandler:
         self._name = name
 
     def Free(self) -> None:
+        """Frees nothing."""
+
+    def free(self) -> None:
         """Frees nothing."""
 
     def __bool__(self) -> bool:
@@ -132,7 +145,8 @@ def of_native(error: native.Error) -> Exception:
 __all__ = [
     "SUCCESS", "ERR_BUFFER", "ERR_COUNT", "ERR_TYPE", "ERR_COMM", "ERR_RANK", "ERR_ROOT",
     "ERR_GROUP", "ERR_OP", "ERR_ARG", "ERR_UNKNOWN", "ERR_TRUNCATE", "ERR_OTHER", "ERR_INTERN",
-    "ERR_PENDING", "ERR_REQUEST", "ERR_NO_MEM", "ERR_UNSUPPORTED_OPERATION", "ERR_PROC_FAILED",
+    "ERR_PENDING", "ERR_REQUEST", "ERR_INFO", "ERR_INFO_KEY", "ERR_INFO_NOKEY",
+    "ERR_INFO_VALUE", "ERR_KEYVAL", "ERR_NO_MEM", "ERR_UNSUPPORTED_OPERATION", "ERR_PROC_FAILED",
     "ERR_REVOKED", "ERRHANDLER_NULL", "ERRORS_ABORT", "ERRORS_ARE_FATAL", "ERRORS_RETURN",
     "Errhandler", "Exception", "Get_error_class", "Get_error_string",
 ]

@@ -14,7 +14,9 @@ import numpy
 
 from .. import _errors as native
 from .. import _native
+from ._attributes import Attributes
 from ._errors import ERR_COMM, ERR_OTHER, ERR_PROC_FAILED, Exception, of_native
+from ._infos import Info
 
 # After these a communicator has all its members.
 _REPAIRABLE = (native.ArgumentError, native.DatatypeError, native.PeerArgumentError,
@@ -38,6 +40,8 @@ class Handle:
                  make: Optional[Callable[[], _native.Communicator]] = None) -> None:
         self.members = tuple(members)  # by rank, their ranks in COMM_WORLD
         self.name = ""
+        self.attributes = Attributes()
+        self.info = Info.Create()
         self._comm = comm
         self._first = comm  # the world ends with this object, also if another one has replaced it
         self._make = make

@@ -8,7 +8,7 @@ Buffers are arrays of NumPy, objects with the buffer protocol, and tensors in ho
 import ctypes
 import os
 from collections.abc import Sequence
-from typing import Any, Callable, Final, Optional, Union
+from typing import Any, Callable, Final, Optional, TypeGuard, Union
 
 import numpy
 
@@ -223,6 +223,11 @@ class Message:
         return Wire(packed, pack if is_input else None, unpack if is_output else None)
 
 
+def has_entries(value: Any) -> TypeGuard[Sequence[Any]]:
+    """Not a number, as which an array of no dimension counts."""
+    return hasattr(value, "__iter__") and getattr(value, "ndim", 1) > 0
+
+
 def _numbers(value: Any, ranks: int, name: str) -> list[int]:
     numbers = [whole(each, f"message: an entry of {name}") for each in value]
     if len(numbers) != ranks:
@@ -252,7 +257,7 @@ class Blocks:
         elif counts is None:
             elements = _elements(self.memory, 0, self.datatypes[0])
             counts = [elements // ranks + (rank < elements % ranks) for rank in range(ranks)]
-        self.counts = (_numbers(counts, ranks, "counts") if hasattr(counts, "__iter__")
+        self.counts = (_numbers(counts, ranks, "counts") if has_entries(counts)
                        else [whole(counts, "message: a count")] * ranks)
         if any(count < 0 for count in self.counts):
             raise ValueError("message: a count is negative")
@@ -278,7 +283,7 @@ class Blocks:
                 begins.append(next_one)
                 next_one += count * datatype.extent
             return begins
-        if not hasattr(displacements, "__iter__"):
+        if not has_entries(displacements):
             step = whole(displacements, "message: a displacement") * extent
             return [rank * step for rank in range(ranks)]
         return [each * extent for each in _numbers(displacements, ranks, "displacements")]

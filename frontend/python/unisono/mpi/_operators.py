@@ -85,6 +85,11 @@ class Op:
             raise Exception(ERR_OP, f"{self.name} is predefined, or has been freed")
         self._define("OP_NULL", None, None)
 
+    def free(self) -> None:
+        """As Free; it may be OP_NULL, and predefined operators stay as they are."""
+        if self and not self.is_predefined:
+            self.Free()
+
     def Is_commutative(self) -> bool:
         return self.is_commutative
 
@@ -140,7 +145,7 @@ def _place_of(is_better: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]
     def choose(left: Any, right: Any) -> Any:
         (value, place), (other, other_place) = left, right
         if value == other:
-            return value, min(place, other_place)
+            return (other, other_place) if other_place < place else (value, place)
         return (value, place) if is_better(value, other) else (other, other_place)
     return choose
 

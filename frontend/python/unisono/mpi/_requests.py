@@ -9,24 +9,33 @@ from .. import _errors as native
 from .. import _native
 from ._datatypes import BYTE, Datatype
 from ._errors import ERR_REQUEST, Exception, of_native
+from ._groups import UNDEFINED
 from ._handles import Handle
 from ._messages import Hook
 
 _PAUSE = 0.00005
-_UNDEFINED = -32766
 
 
 class Status:
-    """MPI's status of a completed operation. For a collective it holds nothing but the error."""
+    """MPI's status of a completed operation. For a collective it holds nothing but the error. A
+    program may set the other fields."""
 
-    def __init__(self) -> None:
+    def __init__(self, status: "Optional[Status]" = None) -> None:
         self._clear()
+        if status is not None:
+            vars(self).update(vars(status))
 
     def _clear(self) -> None:
         self.error = 0
         self.source = -1
         self.tag = -1
         self.cancelled = False
+        self.count = 0  # bytes
+
+    def __eq__(self, other: object) -> bool:
+        return vars(self) == vars(other) if isinstance(other, Status) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]
 
     def Get_source(self) -> int:
         return self.source
@@ -38,16 +47,37 @@ class Status:
         return self.error
 
     def Get_count(self, datatype: Datatype = BYTE) -> int:
-        return 0
+        """Elements of the datatype; UNDEFINED if the bytes are no multiple of one."""
+        if self.count == 0:
+            return 0
+        whole = datatype.size > 0 and self.count % datatype.size == 0
+        return self.count // datatype.size if whole else UNDEFINED
 
     def Get_elements(self, datatype: Datatype) -> int:
-        return 0
+        """Base elements of the datatype."""
+        return self.count // datatype.dtype.itemsize if self.count else 0
+
+    def Set_source(self, source: int) -> None:
+        self.source = source
+
+    def Set_tag(self, tag: int) -> None:
+        self.tag = tag
+
+    def Set_error(self, error: int) -> None:
+        self.error = error
+
+    def Set_elements(self, datatype: Datatype, count: int) -> None:
+        self.count = count * datatype.size
+
+    def Set_cancelled(self, flag: bool) -> None:
+        self.cancelled = bool(flag)
 
     def Is_cancelled(self) -> bool:
         return self.cancelled
 
 
 Statuses = Optional[Sequence[Status]]
+Some = tuple[Optional[list[int]], Optional[list[None]]]
 
 
 def _fill(statuses: Statuses, count: int) -> None:
@@ -112,6 +142,11 @@ class Request:
 
     def get_status(self, status: Optional[Status] = None) -> bool:
         return self.Get_status(status)
+
+    def free(self) -> None:
+        """As Free; it may be REQUEST_NULL."""
+        if self:
+            self.Free()
 
     def _finish(self) -> None:
         for unpack in self._unpack:
@@ -182,26 +217,48 @@ class Request:
         return all([request.Get_status() for request in requests])
 
     @classmethod
+    def Get_status_any(cls, requests: Sequence["Request"],
+                       status: Optional[Status] = None) -> tuple[int, bool]:
+        """As Testany; the requests stay as they are."""
+        return cls._any(requests, status, lambda request: request.Get_status(status))
+
+    @classmethod
+    def _any(cls, requests: Sequence["Request"], status: Optional[Status],
+             is_complete: Callable[["Request"], bool]) -> tuple[int, bool]:
+        active = [i for i, request in enumerate(requests) if request._is_active()]
+        if not active and status is not None:
+            status._clear()
+        found = next((i for i in active if is_complete(requests[i])), UNDEFINED)
+        return found, found != UNDEFINED or not active
+
+    @classmethod
+    def Get_status_some(cls, requests: Sequence["Request"],
+                        statuses: Statuses = None) -> Optional[list[int]]:
+        """As Testsome; the requests stay as they are."""
+        return cls._some(requests, statuses, lambda request: request.Get_status())
+
+    @classmethod
+    def _some(cls, requests: Sequence["Request"], statuses: Statuses,
+              is_complete: Callable[["Request"], bool]) -> Optional[list[int]]:
+        active = [i for i, request in enumerate(requests) if request._is_active()]
+        if not active:
+            return None
+        done = [i for i in active if is_complete(requests[i])]
+        _fill(statuses, len(done))
+        return done
+
+    @classmethod
     def Testany(cls, requests: Sequence["Request"],
                 status: Optional[Status] = None) -> tuple[int, bool]:
         """The index of a request that is complete, and True; (UNDEFINED, False) if none is yet, and
         (UNDEFINED, True) if none is active."""
-        active = [i for i, request in enumerate(requests) if request._is_active()]
-        for i in active:
-            if requests[i].Test(status):
-                return i, True
-        return _UNDEFINED, not active
+        return cls._any(requests, status, lambda request: request.Test(status))
 
     @classmethod
     def Testsome(cls, requests: Sequence["Request"],
                  statuses: Statuses = None) -> Optional[list[int]]:
         """The indexes of those that are complete; None if no request is active."""
-        active = [i for i, request in enumerate(requests) if request._is_active()]
-        if not active:
-            return None
-        done = [i for i in active if requests[i].Test()]
-        _fill(statuses, len(done))
-        return done
+        return cls._some(requests, statuses, lambda request: request.Test())
 
     @classmethod
     def Waitsome(cls, requests: Sequence["Request"],
@@ -216,13 +273,11 @@ class Request:
     @classmethod
     def Waitany(cls, requests: Sequence["Request"], status: Optional[Status] = None) -> int:
         """The index of a request that is complete; UNDEFINED (-32766) if none is active."""
-        waiting = [i for i, request in enumerate(requests) if request._is_active()]
-        while waiting:
-            for i in waiting:
-                if requests[i].Test(status):
-                    return i
+        while True:
+            found, is_done = cls.Testany(requests, status)
+            if is_done:
+                return found
             time.sleep(_PAUSE)
-        return _UNDEFINED
 
     @classmethod
     def waitany(cls, requests: Sequence["Request"],
@@ -239,6 +294,32 @@ class Request:
                 statuses: Statuses = None) -> tuple[bool, Optional[list[None]]]:
         is_done = cls.Testall(requests, statuses)
         return is_done, [None] * len(requests) if is_done else None
+
+    @classmethod
+    def testsome(cls, requests: Sequence["Request"],
+                 statuses: Statuses = None) -> Some:
+        done = cls.Testsome(requests, statuses)
+        return done, None if done is None else [None] * len(done)
+
+    @classmethod
+    def waitsome(cls, requests: Sequence["Request"],
+                 statuses: Statuses = None) -> Some:
+        done = cls.Waitsome(requests, statuses)
+        return done, None if done is None else [None] * len(done)
+
+    @classmethod
+    def get_status_any(cls, requests: Sequence["Request"],
+                       status: Optional[Status] = None) -> tuple[int, bool]:
+        return cls.Get_status_any(requests, status)
+
+    @classmethod
+    def get_status_all(cls, requests: Sequence["Request"], statuses: Statuses = None) -> bool:
+        return cls.Get_status_all(requests, statuses)
+
+    @classmethod
+    def get_status_some(cls, requests: Sequence["Request"],
+                        statuses: Statuses = None) -> Optional[list[int]]:
+        return cls.Get_status_some(requests, statuses)
 
     @classmethod
     def waitall(cls, requests: Sequence["Request"],
