@@ -9,9 +9,11 @@ import time
 from collections.abc import Callable
 from typing import Any, NamedTuple, Optional
 
+import torch
 import torch.distributed as dist
 import unisono
 
+_TCPStore: Any = torch._C._distributed_c10d.TCPStore  # torch's types have not all of it
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 2e-4, 2e-2  # seconds between two questions to the store
 
 
@@ -74,10 +76,10 @@ class _Connection:
 
 def _connected_again(base: Any) -> Any:
     """The end of the last group waits for it. A store's own limit may be 30 min."""
-    if not isinstance(base, dist.TCPStore):
+    if not isinstance(base, _TCPStore):
         return base.clone()
     limit = min(base.timeout, datetime.timedelta(seconds=_MOST_TO_CONNECT))
-    made = dist.TCPStore(base.host, base.port, None, False, limit, wait_for_workers=False,
+    made = _TCPStore(base.host, base.port, None, False, limit, wait_for_workers=False,
                          use_libuv=getattr(base, "libuvBackend", None))
     made.set_timeout(base.timeout)
     return made
