@@ -17,14 +17,6 @@ Tensors flattened(const std::vector<Tensors>& lists) {
   return all;
 }
 
-// Stops at the first error.
-template <class Each>
-int for_each_of(std::size_t count, const Each& each) {
-  int code = UNISONO_OK;
-  for (std::size_t i = 0; i < count && code == UNISONO_OK; ++i) code = each(i);
-  return code;
-}
-
 }  // namespace
 
 Backend::BackendPtr Backend::make(StorePtr store, int rank, int size, Milliseconds timeout) const {
@@ -35,7 +27,7 @@ Backend::BackendPtr Backend::make(StorePtr store, int rank, int size, Millisecon
 
 Backend::WorkPtr Backend::broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) {
   const auto root = static_cast<int>(options.rootRank);
-  if (tensors.size() > 1 || options.rootTensor != 0) {
+  if (tensors.size() != 1 || options.rootTensor != 0) {
     return submit(
         OpType::BROADCAST, "unisono:broadcast", options, tensors,
         [tensors, root, root_tensor = static_cast<int>(options.rootTensor)](const Peers& peers) {
@@ -43,21 +35,22 @@ Backend::WorkPtr Backend::broadcast(Tensors& tensors, const c10d::BroadcastOptio
         });
   }
   return submit(OpType::BROADCAST, "unisono:broadcast", options, tensors,
-                [tensor = only(tensors), root](const Peers& peers) {
+                [tensor = tensors.front(), root](const Peers& peers) {
                   return pytorch::broadcast(peers, tensor, root);
                 });
 }
 
 Backend::WorkPtr Backend::allreduce(Tensors& tensors, const c10d::AllreduceOptions& options) {
-  if (any_of(tensors).layout() == at::kSparse) return allreduce_sparse(tensors, options);
-  if (tensors.size() > 1) {
+  const bool is_sparse = !tensors.empty() && tensors.front().layout() == at::kSparse;
+  if (is_sparse) return allreduce_sparse(tensors, options);
+  if (tensors.size() != 1) {
     return submit(OpType::ALLREDUCE, "unisono:all_reduce", options, tensors,
                   [tensors, op = options.reduceOp](const Peers& peers) {
                     return all_reduce(peers, tensors, op);
                   });
   }
   return submit(OpType::ALLREDUCE, "unisono:all_reduce", options, tensors,
-                [tensor = only(tensors), op = options.reduceOp](const Peers& peers) {
+                [tensor = tensors.front(), op = options.reduceOp](const Peers& peers) {
                   return all_reduce(peers, tensor, op);
                 });
 }
@@ -87,13 +80,13 @@ Backend::WorkPtr Backend::allreduce_coalesced(Tensors& tensors,
 Backend::WorkPtr Backend::reduce(Tensors& tensors, const c10d::ReduceOptions& options) {
   return submit(
       OpType::REDUCE, "unisono:reduce", options, tensors,
-      [tensor = only(tensors), op = options.reduceOp, root = static_cast<int>(options.rootRank)](
-          const Peers& peers) { return pytorch::reduce(peers, tensor, op, root); });
+      [tensors, op = options.reduceOp, root = static_cast<int>(options.rootRank)](
+          const Peers& peers) { return pytorch::reduce(peers, only(tensors), op, root); });
 }
 
 Backend::WorkPtr Backend::allgather(std::vector<Tensors>& outputs, Tensors& inputs,
                                     const c10d::AllgatherOptions& options) {
-  if (inputs.size() > 1) {
+  if (inputs.size() != 1) {
     return submit(
         OpType::ALLGATHER, "unisono:all_gather", options, flattened(outputs),
         [outputs, inputs](const Peers& peers) { return all_gather(peers, outputs, inputs); },
@@ -101,28 +94,17 @@ Backend::WorkPtr Backend::allgather(std::vector<Tensors>& outputs, Tensors& inpu
   }
   return submit(
       OpType::ALLGATHER, "unisono:all_gather", options, flattened(outputs),
-      [outputs = flattened(outputs), input = only(inputs)](const Peers& peers) {
+      [outputs = flattened(outputs), input = inputs.front()](const Peers& peers) {
         return all_gather(peers, outputs, input);
       },
       inputs);
 }
 
-// One list of outputs for each input.
 Backend::WorkPtr Backend::allgather_coalesced(std::vector<Tensors>& outputs, Tensors& inputs,
                                               const c10d::AllgatherOptions& options) {
-  for (const Tensors& list : outputs) {
-    TORCH_CHECK_VALUE(list.size() == inputs.size(), "unisono: ", list.size(),
-                      " outputs of a rank for ", inputs.size(), " inputs");
-  }
   return submit(
       OpType::ALLGATHER_COALESCED, "unisono:all_gather_coalesced", options, flattened(outputs),
-      [outputs, inputs](const Peers& peers) {
-        return for_each_of(inputs.size(), [&](std::size_t i) {
-          Tensors of_ranks;
-          for (const Tensors& list : outputs) of_ranks.push_back(list[i]);
-          return all_gather(peers, of_ranks, inputs[i]);
-        });
-      },
+      [outputs, inputs](const Peers& peers) { return all_gather_each(peers, outputs, inputs); },
       inputs, outputs.size());
 }
 
@@ -135,13 +117,9 @@ Backend::WorkPtr Backend::all_gather_single(Tensor& output, Tensor& input,
 
 Backend::WorkPtr Backend::all_gather_single_coalesced(Tensors& outputs, Tensors& inputs,
                                                       const c10d::AllgatherOptions& options) {
-  TORCH_CHECK_VALUE(outputs.size() == inputs.size(), "unisono: ", outputs.size(), " outputs for ",
-                    inputs.size(), " inputs");
   return submit(OpType::ALLGATHER_INTO_TENSOR_COALESCED, "unisono:all_gather_single_coalesced",
                 options, outputs, [outputs, inputs](const Peers& peers) {
-                  return for_each_of(outputs.size(), [&](std::size_t i) {
-                    return all_gather(peers, outputs[i], inputs[i]);
-                  });
+                  return all_gather_each(peers, outputs, inputs);
                 });
 }
 
@@ -149,10 +127,8 @@ Backend::WorkPtr Backend::gather(std::vector<Tensors>& outputs, Tensors& inputs,
                                  const c10d::GatherOptions& options) {
   return submit(
       OpType::GATHER, "unisono:gather", options, flattened(outputs),
-      [outputs = flattened(outputs), input = only(inputs),
-       root = static_cast<int>(options.rootRank)](const Peers& peers) {
-        return pytorch::gather(peers, outputs, input, root);
-      },
+      [outputs = flattened(outputs), inputs, root = static_cast<int>(options.rootRank)](
+          const Peers& peers) { return pytorch::gather(peers, outputs, only(inputs), root); },
       inputs);
 }
 
@@ -170,10 +146,8 @@ Backend::WorkPtr Backend::scatter(Tensors& outputs, std::vector<Tensors>& inputs
                                   const c10d::ScatterOptions& options) {
   return submit(
       OpType::SCATTER, "unisono:scatter", options, outputs,
-      [output = only(outputs), inputs = flattened(inputs),
-       root = static_cast<int>(options.rootRank)](const Peers& peers) {
-        return pytorch::scatter(peers, output, inputs, root);
-      },
+      [outputs, inputs = flattened(inputs), root = static_cast<int>(options.rootRank)](
+          const Peers& peers) { return pytorch::scatter(peers, only(outputs), inputs, root); },
       flattened(inputs));
 }
 
@@ -181,8 +155,9 @@ Backend::WorkPtr Backend::reduce_scatter(Tensors& outputs, std::vector<Tensors>&
                                          const c10d::ReduceScatterOptions& options) {
   return submit(
       OpType::REDUCE_SCATTER, "unisono:reduce_scatter", options, outputs,
-      [output = only(outputs), inputs = flattened(inputs), op = options.reduceOp](
-          const Peers& peers) { return pytorch::reduce_scatter(peers, output, inputs, op); },
+      [outputs, inputs = flattened(inputs), op = options.reduceOp](const Peers& peers) {
+        return pytorch::reduce_scatter(peers, only(outputs), inputs, op);
+      },
       flattened(inputs));
 }
 
@@ -197,13 +172,9 @@ Backend::WorkPtr Backend::reduce_scatter_single(Tensor& output, Tensor& input,
 
 Backend::WorkPtr Backend::reduce_scatter_single_coalesced(
     Tensors& outputs, Tensors& inputs, const c10d::ReduceScatterOptions& options) {
-  TORCH_CHECK_VALUE(outputs.size() == inputs.size(), "unisono: ", outputs.size(), " outputs for ",
-                    inputs.size(), " inputs");
   return submit(OpType::REDUCE_SCATTER_TENSOR_COALESCED, "unisono:reduce_scatter_single_coalesced",
                 options, outputs, [outputs, inputs, op = options.reduceOp](const Peers& peers) {
-                  return for_each_of(outputs.size(), [&](std::size_t i) {
-                    return pytorch::reduce_scatter(peers, outputs[i], inputs[i], op);
-                  });
+                  return reduce_scatter_each(peers, outputs, inputs, op);
                 });
 }
 

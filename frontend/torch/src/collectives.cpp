@@ -61,6 +61,7 @@ int broadcast(const Peers& peers, const Tensor& tensor, int root) {
 }
 
 int broadcast(const Peers& peers, const Tensors& tensors, int root, int root_tensor) {
+  first_of(tensors);
   if (root_tensor < 0 || root_tensor >= std::ssize(tensors)) {
     throw BadArgument("tensor " + text(root_tensor) + " of the root is not one of the " +
                       text(std::ssize(tensors)) + " tensors");
@@ -84,7 +85,7 @@ int all_reduce(const Peers& peers, const Tensor& tensor, const c10d::ReduceOp& o
 }
 
 int all_reduce(const Peers& peers, const Tensors& tensors, const c10d::ReduceOp& op) {
-  const Tensor& first = tensors.front();
+  const Tensor& first = first_of(tensors);
   require_equal(tensors, first, "this rank");
   const Reduction reduction(op, first);
   const auto summand = [&](const Tensor& tensor) {
@@ -105,6 +106,7 @@ int all_reduce(const Peers& peers, const Tensors& tensors, const c10d::ReduceOp&
 }
 
 int all_reduce_each(const Peers& peers, const Tensors& tensors, const c10d::ReduceOp& op) {
+  first_of(tensors);
   const bool are_apart = !share_memory(tensors);
   int code = UNISONO_OK;
   Tensors reduced;
@@ -161,13 +163,14 @@ int gather_rows(const Peers& peers, const std::vector<SparseShape>& shapes, cons
 }  // namespace
 
 int all_reduce_sparse(const Peers& peers, const Tensors& tensors, const c10d::ReduceOp& op) {
+  const Tensor& first = first_of(tensors);
   if (op.op_ != c10d::ReduceOp::SUM) throw BadArgument("only SUM takes sparse tensors");
   Tensor own;
   for (const Tensor& tensor : tensors) {
     if (tensor.layout() != at::kSparse || !tensor.device().is_cpu()) {
       throw BadArgument("a tensor is not sparse in coordinate format, in host memory");
     }
-    if (differ(shape_of(tensor), shape_of(tensors.front()))) {
+    if (differ(shape_of(tensor), shape_of(first))) {
       throw BadArgument("the sparse tensors of this rank have different shapes or types");
     }
     own = own.defined() ? own.add(tensor.coalesce()).coalesce() : tensor.coalesce();
@@ -260,14 +263,15 @@ int all_gather(const Peers& peers, const Tensors& outputs, const Tensor& input) 
 }
 
 int all_gather(const Peers& peers, const std::vector<Tensors>& outputs, const Tensors& inputs) {
+  const Tensor& first = first_of(inputs);
   if (outputs.size() != inputs.size()) {
     throw BadArgument("there are " + text(std::ssize(outputs)) + " lists of outputs for " +
                       text(std::ssize(inputs)) + " inputs");
   }
-  require_equal(inputs, inputs.front(), "the input");
+  require_equal(inputs, first, "the input");
   const std::int64_t of_all = std::ssize(inputs) * peers.size;
   for (const Tensors& list : outputs) {
-    require_equal(list, inputs.front(), "the output");
+    require_equal(list, first, "the output");
     if (std::ssize(list) == of_all) continue;
     throw BadArgument("a list of outputs has " + text(std::ssize(list)) + " tensors, not " +
                       text(of_all));
@@ -277,6 +281,48 @@ int all_gather(const Peers& peers, const std::vector<Tensors>& outputs, const Te
   if (code != UNISONO_OK) return code;
   for (const Tensors& list : outputs) take_apart(all, list);
   return code;
+}
+
+namespace {
+
+// Stops at the first error. Each input has an output.
+template <class Each>
+int for_each_of(const Tensors& outputs, const Tensors& inputs, const Each& each) {
+  first_of(inputs);
+  if (outputs.size() != inputs.size()) {
+    throw BadArgument("there are " + text(std::ssize(outputs)) + " outputs for " +
+                      text(std::ssize(inputs)) + " inputs");
+  }
+  int code = UNISONO_OK;
+  for (std::size_t i = 0; i < inputs.size() && code == UNISONO_OK; ++i) {
+    code = each(outputs[i], inputs[i]);
+  }
+  return code;
+}
+
+}  // namespace
+
+int all_gather_each(const Peers& peers, const std::vector<Tensors>& outputs,
+                    const Tensors& inputs) {
+  first_of(inputs);
+  for (const Tensors& of_rank : outputs) {
+    if (of_rank.size() == inputs.size()) continue;
+    throw BadArgument("there are " + text(std::ssize(of_rank)) + " outputs of a rank for " +
+                      text(std::ssize(inputs)) + " inputs");
+  }
+  int code = UNISONO_OK;
+  for (std::size_t i = 0; i < inputs.size() && code == UNISONO_OK; ++i) {
+    Tensors of_ranks;
+    for (const Tensors& of_rank : outputs) of_ranks.push_back(of_rank[i]);
+    code = all_gather(peers, of_ranks, inputs[i]);
+  }
+  return code;
+}
+
+int all_gather_each(const Peers& peers, const Tensors& outputs, const Tensors& inputs) {
+  return for_each_of(outputs, inputs, [&](const Tensor& output, const Tensor& input) {
+    return all_gather(peers, output, input);
+  });
 }
 
 int gather(const Peers& peers, const Tensor& output, const Tensor& input, int root) {
@@ -351,6 +397,13 @@ int reduce_scatter(const Peers& peers, const Tensor& output, const Tensors& inpu
                                           to.element().type, reduction.op(), peers.comm);
   if (code == UNISONO_OK) reduction.finish(to.tensor(), peers.size);
   return finish(code, to);
+}
+
+int reduce_scatter_each(const Peers& peers, const Tensors& outputs, const Tensors& inputs,
+                        const c10d::ReduceOp& op) {
+  return for_each_of(outputs, inputs, [&](const Tensor& output, const Tensor& input) {
+    return reduce_scatter(peers, output, input, op);
+  });
 }
 
 namespace {

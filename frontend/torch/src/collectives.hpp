@@ -43,6 +43,10 @@ int all_gather(const Peers& peers, const Tensor& output, const Tensor& input);
 int all_gather(const Peers& peers, const Tensors& outputs, const Tensor& input);
 // Each rank has several tensors, and as many lists. Each list takes the tensors of all ranks.
 int all_gather(const Peers& peers, const std::vector<Tensors>& outputs, const Tensors& inputs);
+// Each input with those of its place on the other ranks. `outputs` has a list for each rank.
+int all_gather_each(const Peers& peers, const std::vector<Tensors>& outputs, const Tensors& inputs);
+// Each output has the elements of all ranks.
+int all_gather_each(const Peers& peers, const Tensors& outputs, const Tensors& inputs);
 // At other ranks than the root, `output` is not used, nor are `outputs`.
 int gather(const Peers& peers, const Tensor& output, const Tensor& input, int root);
 int gather(const Peers& peers, const Tensors& outputs, const Tensor& input, int root);
@@ -51,6 +55,9 @@ int reduce_scatter(const Peers& peers, const Tensor& output, const Tensor& input
                    const c10d::ReduceOp& op);
 int reduce_scatter(const Peers& peers, const Tensor& output, const Tensors& inputs,
                    const c10d::ReduceOp& op);
+// Each input with those of its place on the other ranks.
+int reduce_scatter_each(const Peers& peers, const Tensors& outputs, const Tensors& inputs,
+                        const c10d::ReduceOp& op);
 // Rows of the first dimension for each rank; empty: equal parts.
 int all_to_all(const Peers& peers, const Tensor& output, const Tensor& input,
                const Counts& output_rows, const Counts& input_rows);

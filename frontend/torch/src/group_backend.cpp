@@ -17,18 +17,12 @@ namespace {
 
 constexpr int kShrinkAborts = 1;  // torch.distributed.SHRINK_ABORT
 
+const Tensor& message_of(const Tensors& tensors) {
+  TORCH_CHECK_VALUE(tensors.size() == 1, "unisono: a message is one tensor, not ", tensors.size());
+  return tensors.front();
+}
+
 }  // namespace
-
-const Tensor& GroupBackend::only(const Tensors& tensors) {
-  TORCH_CHECK_VALUE(tensors.size() == 1, "unisono: the call takes one tensor of this rank, not ",
-                    tensors.size());
-  return tensors.front();
-}
-
-const Tensor& GroupBackend::any_of(const Tensors& tensors) {
-  TORCH_CHECK_VALUE(!tensors.empty(), "unisono: the call has no tensor of this rank");
-  return tensors.front();
-}
 
 GroupBackend::GroupBackend(const StorePtr& store, int rank, int size, Milliseconds timeout)
     : c10d::Backend(rank, size),
@@ -124,15 +118,15 @@ void GroupBackend::monitoredBarrier(const c10d::BarrierOptions& options, bool wa
 }
 
 GroupBackend::WorkPtr GroupBackend::send(Tensors& tensors, int target, int tag) {
-  return channels_.between(getRank(), target).send(only(tensors), tag, options_->timeout);
+  return channels_.between(getRank(), target).send(message_of(tensors), tag, options_->timeout);
 }
 
 GroupBackend::WorkPtr GroupBackend::recv(Tensors& tensors, int source, int tag) {
-  return channels_.between(source, getRank()).receive(only(tensors), tag, options_->timeout);
+  return channels_.between(source, getRank()).receive(message_of(tensors), tag, options_->timeout);
 }
 
 GroupBackend::WorkPtr GroupBackend::recvAnysource(Tensors& tensors, int tag) {
-  return channels_.receive_any(only(tensors), tag, options_->timeout);
+  return channels_.receive_any(message_of(tensors), tag, options_->timeout);
 }
 
 }  // namespace unisono::pytorch

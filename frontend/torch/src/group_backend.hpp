@@ -70,14 +70,11 @@ class GroupBackend : public c10d::Backend {
   WorkPtr recvAnysource(Tensors& tensors, int tag) override;
 
  protected:
-  // torch.distributed passes lists of one tensor. Callers of a ProcessGroup may pass several.
-  static const Tensor& only(const Tensors& tensors);
-  // The first one; there has to be one.
-  static const Tensor& any_of(const Tensors& tensors);
   // A back end of the same kind for another group.
   virtual BackendPtr make(StorePtr store, int rank, int size, Milliseconds timeout) const = 0;
 
-  // `operation(peers)` returns the library's code. No work for a blocking call that has ended here,
+  // `operation(peers)` returns the library's code. It also checks all that this rank passes, so
+  // that the other ranks hear of a wrong argument. No work for a blocking call that has ended here,
   // as NCCL's back end has it: torch then waits for none. `inputs`: what a profiler shows the
   // shapes of, and what may be on a device if there are no results; none: the results. The future
   // has the results in so many lists of equal length.

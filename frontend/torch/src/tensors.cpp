@@ -119,6 +119,17 @@ void Flat::write_back() const {
   if (!flat_.is_same(target_)) target_.copy_(flat_);
 }
 
+const at::Tensor& only(const std::vector<at::Tensor>& tensors) {
+  if (tensors.size() == 1) return tensors.front();
+  throw BadArgument("the call takes one tensor of this rank, not " +
+                    std::to_string(tensors.size()));
+}
+
+const at::Tensor& first_of(const std::vector<at::Tensor>& tensors) {
+  if (!tensors.empty()) return tensors.front();
+  throw BadArgument("the call has no tensor of this rank");
+}
+
 at::Tensor joined(const std::vector<at::Tensor>& tensors) {
   std::vector<at::Tensor> flat;
   for (const at::Tensor& tensor : tensors) {

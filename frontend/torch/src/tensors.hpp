@@ -47,6 +47,11 @@ class Flat {
   Element element_;
 };
 
+// The tensor of a list that has one, as torch.distributed passes it. Callers of a ProcessGroup may
+// pass others.
+const at::Tensor& only(const std::vector<at::Tensor>& tensors);
+// The first tensor of a list that has one or more.
+const at::Tensor& first_of(const std::vector<at::Tensor>& tensors);
 // One tensor in host memory of the elements of several, one behind the other; and the way back.
 at::Tensor joined(const std::vector<at::Tensor>& tensors);
 at::Tensor room_for(const std::vector<at::Tensor>& tensors);

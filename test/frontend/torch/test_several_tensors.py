@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Calls of a ProcessGroup with several tensors of each rank, against those of Gloo."""
 
+import datetime
+
 import pytest
 import torch
 import torch.distributed as dist
@@ -237,3 +239,71 @@ def test_errors(tmp_path, kind):
         "one input only")}
     expected |= {"types": "TypeError", "types to send": "TypeError"}
     assert run(errors, tmp_path, 2) == [expected] * 2
+
+
+def lists(count, of_rank=1):
+    return [[torch.zeros(1) for _ in range(of_rank)] for _ in range(count)]
+
+
+def wrong_lists(size):
+    """Name -> the call that has to be made, with the lists of rank 1 and with those of others."""
+    def ones(count):
+        return [torch.ones(1) for _ in range(count)]
+
+    def wide(count):
+        return [torch.ones(size) for _ in range(count)]
+
+    gather, scatter, reduce = dist.GatherOptions(), dist.ScatterOptions(), dist.ReduceOptions()
+    gathers, scatters = AllgatherOptions(), dist.ReduceScatterOptions()
+    return {
+        "all_reduce": (lambda end, own: end.allreduce(own, with_op(Op.SUM)), [[]], [ones(1)]),
+        "all_reduce_coalesced": (lambda end, own: end.allreduce_coalesced(
+            own, dist.AllreduceCoalescedOptions()), [[]], [ones(2)]),
+        "broadcast": (lambda end, own: end.broadcast(own, from_root(0, 0)), [[]], [ones(1)]),
+        "reduce": (lambda end, own: end.reduce(own, reduce), [ones(2)], [ones(1)]),
+        "all_gather": (lambda end, to, own: end.allgather(to, own, gathers),
+                       [lists(2, size), ones(1)], [lists(1, size), ones(1)]),
+        "all_gather of several": (lambda end, to, own: end.allgather(to, own, gathers),
+                                  [lists(1, 2 * size), ones(2)], [lists(2, 2 * size), ones(2)]),
+        "all_gather_coalesced": (lambda end, to, own: end.allgather_coalesced(to, own, gathers),
+                                 [lists(size, 1), ones(2)], [lists(size, 2), ones(2)]),
+        "all_gather_single_coalesced": (
+            lambda end, to, own: end.all_gather_single_coalesced(to, own, gathers),
+            [wide(1), ones(2)], [wide(2), ones(2)]),
+        "gather": (lambda end, own: end.gather(
+            lists(1, size) if dist.get_rank() == 0 else [], own, gather), [ones(2)], [ones(1)]),
+        "scatter": (lambda end, to: end.scatter(
+            to, lists(1, size) if dist.get_rank() == 0 else [], scatter), [ones(2)], [ones(1)]),
+        "reduce_scatter": (lambda end, to, own: end.reduce_scatter(
+            to, own, scatters), [ones(2), [ones(size)]],
+            [ones(1), [ones(size)]]),
+        "reduce_scatter_single_coalesced": (
+            lambda end, to, own: end.reduce_scatter_single_coalesced(to, own, scatters),
+            [ones(2), wide(1)], [ones(2), wide(2)]),
+        "all_to_all": (lambda end, to, own: end.alltoall(to, own, dist.AllToAllOptions()), [[], []],
+                       [ones(size), ones(size)]),
+    }
+
+
+def refused_by_one(is_asynchronous):
+    """Rank 1 refuses, and no other rank waits until the timeout."""
+    rank, size = dist.get_rank(), dist.get_world_size()
+    for name, (call, wrong, right) in wrong_lists(size).items():
+        group = dist.new_group(timeout=datetime.timedelta(seconds=20))
+        end = group._get_backend(torch.device("cpu"))
+        if is_asynchronous:  # the call is made behind another one
+            before = torch.ones(1)
+            dist.all_reduce(before, group=group, async_op=True)
+        kind, text = ((ValueError, "unisono") if rank == 1 else
+                      (dist.DistBackendError, "rank 1: .*(tensor|outputs|lists)"))
+        with pytest.raises(kind, match=text):
+            if (work := call(end, *(wrong if rank == 1 else right))) is not None:
+                work.wait()
+            dist.barrier(group=group)  # a rank may end its part of the call before
+            raise AssertionError(f"{name}: no error")
+    return True
+
+
+@pytest.mark.parametrize("is_asynchronous", [False, True])
+def test_a_wrong_list_of_one_rank_is_an_error_on_all(tmp_path, kind, is_asynchronous):
+    assert run(refused_by_one, tmp_path, 3, is_asynchronous) == [True] * 3

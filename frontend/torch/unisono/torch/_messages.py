@@ -224,11 +224,17 @@ class Messages:
         found.calls.timeout = self.timeout
         return found
 
-    def send(self, tensor: torch.Tensor, target: int, tag: int) -> Any:
-        return self._between(self._rank, target).send(tensor, tag)
+    @staticmethod
+    def _message_of(tensors: list[torch.Tensor]) -> torch.Tensor:
+        if len(tensors) != 1:
+            raise ValueError(f"unisono: a message is one tensor, not {len(tensors)}")
+        return tensors[0]
 
-    def receive(self, tensor: torch.Tensor, source: int, tag: int) -> Any:
-        return self._between(source, self._rank).receive(tensor, tag)
+    def send(self, tensors: list[torch.Tensor], target: int, tag: int) -> Any:
+        return self._between(self._rank, target).send(self._message_of(tensors), tag)
+
+    def receive(self, tensors: list[torch.Tensor], source: int, tag: int) -> Any:
+        return self._between(source, self._rank).receive(self._message_of(tensors), tag)
 
     def _every(self) -> list[_Channel]:
         with self._lock:

@@ -195,18 +195,17 @@ class PythonBackend(_c10d.Backend):
                              timeout)
 
     def send(self, tensors: list[torch.Tensor], target: int, tag: int) -> Any:
-        return self._messages.send(_tensors.only(tensors), target, tag)
+        return self._messages.send(tensors, target, tag)
 
     def recv(self, tensors: list[torch.Tensor], source: int, tag: int) -> Any:
-        return self._messages.receive(_tensors.only(tensors), source, tag)
+        return self._messages.receive(tensors, source, tag)
 
     def barrier(self, options: Any) -> Any:
         return self._calls.submit("barrier", options, [], lambda: self._calls.comm.barrier())
 
     def broadcast(self, tensors: list[torch.Tensor], options: Any) -> Any:
-        _tensors.any_of(tensors)
-
         def run() -> None:
+            _tensors.first_of(tensors)
             if not 0 <= options.rootTensor < len(tensors):
                 raise BadArgument(ValueError, f"tensor {options.rootTensor} of the root is not one "
                                   f"of the {len(tensors)} tensors")
@@ -231,7 +230,7 @@ class PythonBackend(_c10d.Backend):
 
     def _reduced_together(self, tensors: list[torch.Tensor], op: Any) -> None:
         """All tensors of all ranks, each of which takes the result."""
-        first = tensors[0]
+        first = _tensors.first_of(tensors)
         _tensors.require_equal(tensors, first)
         word = _tensors.operator(op, first)
         combined = _tensors.prepared(op, _tensors.result(first)).clone()
@@ -243,17 +242,17 @@ class PythonBackend(_c10d.Backend):
         _tensors.copy_to_all(combined, tensors)
 
     def allreduce(self, tensors: list[torch.Tensor], options: Any) -> Any:
-        if _tensors.any_of(tensors).layout == torch.sparse_coo:
+        if tensors and tensors[0].layout == torch.sparse_coo:
             return self.allreduce_sparse(tensors, options)
-        run = self._reduced_together if len(tensors) > 1 else self._reduced
-        what: Any = tensors if len(tensors) > 1 else tensors[0]
+        run = self._reduced if len(tensors) == 1 else self._reduced_together
+        what: Any = tensors[0] if len(tensors) == 1 else tensors
         return self._calls.submit("all_reduce", options, tensors,
                                   lambda: run(what, options.reduceOp))
 
     @staticmethod
     def _own_sum(tensors: list[torch.Tensor]) -> torch.Tensor:
         """The sum of the sparse tensors of this rank."""
-        first = tensors[0]
+        first = _tensors.first_of(tensors)
         for tensor in tensors:
             if tensor.layout != torch.sparse_coo or tensor.device.type != "cpu":
                 raise BadArgument(ValueError, "a tensor is not sparse in coordinate format, in "
@@ -326,6 +325,7 @@ class PythonBackend(_c10d.Backend):
 
     def allreduce_coalesced(self, tensors: list[torch.Tensor], options: Any) -> Any:
         def run() -> None:
+            _tensors.first_of(tensors)
             are_apart = not _tensors.share_memory(tensors)  # a tensor may be in the list twice
             each = tensors if are_apart else [tensor.clone() for tensor in tensors]
             for tensor in each:
@@ -335,9 +335,8 @@ class PythonBackend(_c10d.Backend):
         return self._calls.submit("all_reduce_coalesced", options, tensors, run)
 
     def reduce(self, tensors: list[torch.Tensor], options: Any) -> Any:
-        tensor = _tensors.only(tensors)
-
         def run() -> None:
+            tensor = _tensors.only(tensors)
             op, root = options.reduceOp, options.rootRank
             word, flat = _tensors.operator(op, tensor), _tensors.flat(tensor)
             if self._group[0] == root:
@@ -383,9 +382,13 @@ class PythonBackend(_c10d.Backend):
     def _gathered_together(self, outputs: list[list[torch.Tensor]],
                            inputs: list[torch.Tensor]) -> None:
         """Each list takes the tensors of all ranks."""
-        _tensors.require_equal(inputs, inputs[0])
+        first = _tensors.first_of(inputs)
+        if len(outputs) != len(inputs):
+            raise BadArgument(ValueError, f"there are {len(outputs)} lists of outputs for "
+                              f"{len(inputs)} inputs")
+        _tensors.require_equal(inputs, first)
         for outputs_of_list in outputs:
-            _tensors.require_equal(outputs_of_list, inputs[0])
+            _tensors.require_equal(outputs_of_list, first)
             if len(outputs_of_list) != len(inputs) * self._group[1]:
                 raise BadArgument(ValueError, f"a list of outputs has {len(outputs_of_list)} "
                                   f"tensors, not {len(inputs) * self._group[1]}")
@@ -397,22 +400,21 @@ class PythonBackend(_c10d.Backend):
 
     def allgather(self, outputs: list[list[torch.Tensor]], inputs: list[torch.Tensor],
                   options: Any) -> Any:
-        _tensors.any_of(inputs)
-        if len(outputs) != len(inputs):
-            raise ValueError(f"unisono: there are {len(outputs)} lists of outputs for "
-                             f"{len(inputs)} inputs")
-        if len(inputs) > 1:
+        if len(inputs) != 1:
             return self._calls.submit("all_gather", options, sum(outputs, []),
                                       lambda: self._gathered_together(outputs, inputs),
                                       len(outputs))
-        return self._calls.submit("all_gather", options, outputs[0],
-                                  lambda: self._gathered(outputs[0], inputs[0]))
+        every = sum(outputs, [])
+        return self._calls.submit("all_gather", options, every,
+                                  lambda: self._gathered(every, inputs[0]))
 
     def allgather_coalesced(self, outputs: list[list[torch.Tensor]], inputs: list[torch.Tensor],
                             options: Any) -> Any:
         def run() -> None:
+            _tensors.first_of(inputs)
+            of_ranks = [_tensors.pairs(of_rank, inputs) for of_rank in outputs]
             for index, tensor in enumerate(inputs):
-                self._gathered([of_rank[index] for of_rank in outputs], tensor)
+                self._gathered([pairs[index][0] for pairs in of_ranks], tensor)
         return self._calls.submit("all_gather_coalesced", options, sum(outputs, []), run,
                                   len(outputs))
 
@@ -435,15 +437,14 @@ class PythonBackend(_c10d.Backend):
     def all_gather_single_coalesced(self, outputs: list[torch.Tensor], inputs: list[torch.Tensor],
                                     options: Any) -> Any:
         def run() -> None:
-            for output, tensor in zip(outputs, inputs):
+            for output, tensor in _tensors.pairs(outputs, inputs):
                 self._gathered_single(output, tensor)
         return self._calls.submit("all_gather_single_coalesced", options, outputs, run)
 
     def gather(self, outputs: list[list[torch.Tensor]], inputs: list[torch.Tensor],
                options: Any) -> Any:
-        tensor = _tensors.only(inputs)
-
         def run() -> None:
+            tensor = _tensors.only(inputs)
             own = _tensors.moved(_tensors.flat(tensor))
             if self._group[0] != options.rootRank:
                 self._calls.comm.gather(own, None, options.rootRank)
@@ -452,14 +453,13 @@ class PythonBackend(_c10d.Backend):
             _tensors.require_equal(sum(outputs, []), tensor)
             every = torch.empty(own.numel() * self._group[1], dtype=own.dtype)
             self._calls.comm.gather(own, every, options.rootRank)
-            self._distribute(every, outputs[0])
+            self._distribute(every, sum(outputs, []))
         return self._calls.submit("gather", options, sum(outputs, []), run)
 
     def scatter(self, outputs: list[torch.Tensor], inputs: list[list[torch.Tensor]],
                 options: Any) -> Any:
-        output = _tensors.only(outputs)
-
         def run() -> None:
+            output = _tensors.only(outputs)
             flat = _tensors.result(output)
             every = None
             if self._group[0] == options.rootRank:
@@ -481,10 +481,9 @@ class PythonBackend(_c10d.Backend):
 
     def reduce_scatter(self, outputs: list[torch.Tensor], inputs: list[list[torch.Tensor]],
                        options: Any) -> Any:
-        output = _tensors.only(outputs)
         return self._calls.submit(
             "reduce_scatter", options, outputs,
-            lambda: self._scattered(output, sum(inputs, []), options.reduceOp))
+            lambda: self._scattered(_tensors.only(outputs), sum(inputs, []), options.reduceOp))
 
     def _scattered_single(self, output: torch.Tensor, tensor: torch.Tensor, op: Any) -> None:
         word, flat = _tensors.operator(op, output), _tensors.result(output)
@@ -502,7 +501,7 @@ class PythonBackend(_c10d.Backend):
     def reduce_scatter_single_coalesced(self, outputs: list[torch.Tensor],
                                         inputs: list[torch.Tensor], options: Any) -> Any:
         def run() -> None:
-            for output, tensor in zip(outputs, inputs):
+            for output, tensor in _tensors.pairs(outputs, inputs):
                 self._scattered_single(output, tensor, options.reduceOp)
         return self._calls.submit("reduce_scatter_single_coalesced", options, outputs, run)
 
@@ -541,7 +540,7 @@ class PythonBackend(_c10d.Backend):
     def alltoall(self, outputs: list[torch.Tensor], inputs: list[torch.Tensor],
                  options: Any) -> Any:
         def run() -> None:
-            self._require(inputs, outputs[0])
+            self._require(inputs, _tensors.first_of(outputs))
             self._require(outputs, inputs[0])
             received = torch.empty(sum(each.numel() for each in outputs), dtype=outputs[0].dtype)
             self._exchanged(received, torch.cat([_tensors.flat(part) for part in inputs]),

@@ -53,18 +53,26 @@ def write(target: torch.Tensor, values: torch.Tensor) -> None:
 
 
 def only(tensors: Sequence[torch.Tensor]) -> torch.Tensor:
-    """torch.distributed passes lists of one tensor. Callers of a ProcessGroup may pass
-    several."""
+    """The tensor of a list that has one, as torch.distributed passes it. Callers of a ProcessGroup
+    may pass others."""
     if len(tensors) != 1:
-        raise ValueError(f"unisono: the call takes one tensor of this rank, not {len(tensors)}")
+        raise BadArgument(ValueError, f"the call takes one tensor of this rank, not {len(tensors)}")
     return tensors[0]
 
 
-def any_of(tensors: Sequence[torch.Tensor]) -> torch.Tensor:
-    """The first one; there has to be one."""
+def first_of(tensors: Sequence[torch.Tensor]) -> torch.Tensor:
+    """The first tensor of a list that has one or more."""
     if not tensors:
-        raise ValueError("unisono: the call has no tensor of this rank")
+        raise BadArgument(ValueError, "the call has no tensor of this rank")
     return tensors[0]
+
+
+def pairs(outputs: Sequence[Any], inputs: Sequence[torch.Tensor]) -> list[Any]:
+    """Each input with its output."""
+    first_of(inputs)
+    if len(outputs) != len(inputs):
+        raise BadArgument(ValueError, f"there are {len(outputs)} outputs for {len(inputs)} inputs")
+    return list(zip(outputs, inputs))
 
 
 def require_equal(tensors: Sequence[torch.Tensor], like: torch.Tensor) -> None:
