@@ -31,8 +31,8 @@ class QueuedWork : public c10d::Work {
       : Work(rank, type, title, inputs), results_(std::move(results)), lists_(lists) {}
 
   bool wait(std::chrono::milliseconds timeout) override;
-  // The rank that has sent, of a complete receive from any rank.
-  int sourceRank() const override { return source_; }
+  // The rank that has sent, of a complete receive. Throws for other operations.
+  int sourceRank() const override { return source_ < 0 ? Work::sourceRank() : source_; }
   void set_source(int rank) { source_ = rank; }
   std::vector<at::Tensor> result() override { return results_; }
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;

@@ -350,6 +350,7 @@ def test_callbacks_wait_for_other_operations(tmp_path):
 def from_any_rank():
     """Two receives, and the message of the second one comes first."""
     rank = dist.get_rank()
+    alone = dist.new_group([0])
     if rank == 0:
         late, early = torch.zeros(1), torch.zeros(1)
         works = [dist.irecv(late, tag=5), dist.irecv(early, tag=6)]
@@ -358,6 +359,10 @@ def from_any_rank():
         works[0].wait()
         assert (late.item(), early.item()) == (1.0, 2.0)
         assert [work._source_rank() for work in works] == [1, 2]
+        summed = dist.all_reduce(early, group=alone, async_op=True)
+        summed.wait()
+        with pytest.raises(RuntimeError, match="recv"):
+            summed._source_rank()  # of no receive
     elif rank == 1:
         dist.recv(torch.zeros(1), 0)
         dist.send(torch.tensor([1.0]), 0, tag=5)
