@@ -2,6 +2,7 @@
 """Programs of users of torch.distributed give the same numbers as with Gloo."""
 
 import library_programs
+import model_programs
 import programs
 import pytest
 import torch
@@ -21,7 +22,7 @@ def compare(ours, theirs, tolerance=1e-4):
 
 
 @pytest.mark.parametrize("program", [*programs.ALL, *library_programs.ALL,
-                                     *tutorial_programs.ALL],
+                                     *tutorial_programs.ALL, *model_programs.ALL],
                          ids=lambda program: program.__name__)
 def test_numbers_are_those_of_gloo(tmp_path, program):
     ours = run(program, tmp_path, 4)

@@ -23,8 +23,9 @@ def run(program, backend, *args):
 
 
 @pytest.mark.parametrize("command", [
-    ["accelerated.py"], ["lightning_training.py"], ["deepspeed_training.py", "1"],
-    ["deepspeed_training.py", "2"], ["deepspeed_training.py", "3"]], ids=" ".join)
+    ["accelerated.py"], ["lightning_training.py"], ["fabric_training.py"],
+    ["deepspeed_training.py", "1"], ["deepspeed_training.py", "2"],
+    ["deepspeed_training.py", "3"]], ids=" ".join)
 def test_losses_are_those_of_gloo(command):
     program, *args = command
     name, ranks, ours = run(program, "unisono", *args)
