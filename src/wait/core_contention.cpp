@@ -5,15 +5,23 @@
 
 namespace unisono::wait {
 
-void CoreContention::count_slice(std::int64_t from_ns, std::int64_t to_ns) {
+void CoreContention::lost_slice(std::int64_t from_ns, std::int64_t to_ns,
+                                std::int64_t thread_time_ns) {
   const std::int64_t slice_ns = to_ns - from_ns;
-  std::int64_t slices = 1, lost_ns = slice_ns, away_ns = slice_ns;
-  if (from_ns - last_slice_ns_.get() <= kMemoryNs) {
+  const std::int64_t since_ns = from_ns - last_slice_ns_.get();
+  std::int64_t slices = 1, lost_ns = slice_ns, away_ns = slice_ns, worked_ns = 0;
+  if (since_ns <= kMemoryNs) {
     slices += slices_.get();
     lost_ns += lost_ns_.get();
     away_ns = away_ns_.get();
+    // Work during assumed contention does not count, nor that of another thread.
+    const std::int64_t time_ns = thread_time_ns - thread_time_ns_.get();
+    worked_ns = worked_ns_.get() + std::max<std::int64_t>(std::min(time_ns, since_ns), 0);
   }
-  if (slices >= kSlices && lost_ns >= away_ns / 2) {
+  // The others may have worked as long as this rank. Short yields account for a part of that.
+  const std::int64_t others_ns =
+      std::max<std::int64_t>(other_ranks_.get() * worked_ns - (away_ns - lost_ns), 0);
+  if (slices >= kSlices && lost_ns >= away_ns / 2 && lost_ns > kWorkOfOthers * others_ns) {
     assume(slices > kSlices, to_ns);
     last_slice_ns_.set(until_ns_.get());
   } else {
@@ -23,10 +31,13 @@ void CoreContention::count_slice(std::int64_t from_ns, std::int64_t to_ns) {
   if (away_ns > kWindowNs) {
     lost_ns /= 2;
     away_ns /= 2;
+    worked_ns /= 2;
   }
   slices_.set(slices);
   lost_ns_.set(lost_ns);
   away_ns_.set(away_ns);
+  thread_time_ns_.set(thread_time_ns);
+  worked_ns_.set(worked_ns);
 }
 
 void CoreContention::count_late(std::int64_t late_ns, std::int64_t now_ns) {

@@ -9,7 +9,8 @@
 //
 // Where several ranks take turns on a core, each may compute for a slice before the first has it
 // back. So only a delay of a slice for each of them counts. Another program is not worse for them:
-// it gets the same share of the core as each rank.
+// it gets the same share of the core as each rank. And while this rank itself computes for long,
+// as in calls with long vectors, the others need as much time: such delays prove nothing.
 //
 // One per rank; all its threads use it. Racy updates may miscount; harmless. No clock of its own.
 #pragma once
@@ -31,6 +32,9 @@ class CoreContention {
   static constexpr std::int64_t kMemoryNs = 500'000'000;
   // ... and they must make up half of the time spent in yields, counted over a multiple of this.
   static constexpr std::int64_t kWindowNs = 20'000'000;
+  // The other ranks of the core may work as long as this rank worked between them. The slices must
+  // exceed this multiple of what of that is not in short yields. (A root does more than others.)
+  static constexpr std::int64_t kWorkOfOthers = 2;
 
   // Late results: the sum of the delays has to reach this, less a share of the elapsed time. Ranks
   // that take turns lose a slice to each other now and then.
@@ -48,16 +52,18 @@ class CoreContention {
   static constexpr std::int64_t kLongestHoldNs = 16 * kHoldNs;
 
   // So many ranks share the core. Before the first wait.
-  void expect_turns_of(int ranks) { slice_ns_.set(ranks * kSliceNs); }
-  // After a yield: whether it cost a slice.
+  void expect_turns_of(int ranks) {
+    slice_ns_.set(ranks * kSliceNs);
+    other_ranks_.set(ranks - 1);
+  }
+  // After a yield: whether it cost a slice. Then the caller tells more by lost_slice().
   bool yielded(std::int64_t from_ns, std::int64_t to_ns) {
     const std::int64_t away_ns = to_ns - from_ns;
     away_ns_.add(away_ns);
-    if (away_ns < slice_ns_.get()) [[likely]]
-      return false;
-    count_slice(from_ns, to_ns);
-    return true;
+    return away_ns >= slice_ns_.get();
   }
+  // thread_time_ns: the processor time of the thread that lost it.
+  void lost_slice(std::int64_t from_ns, std::int64_t to_ns, std::int64_t thread_time_ns);
   // A rank that took turns has seen a result that had been there since `done_ns`.
   void saw_result(std::int64_t done_ns, std::int64_t now_ns) {
     if (now_ns - done_ns < slice_ns_.get()) [[likely]]
@@ -78,17 +84,19 @@ class CoreContention {
    private:
     std::atomic<std::int64_t> value_;
   };
-  void count_slice(std::int64_t from_ns, std::int64_t to_ns);
   void count_late(std::int64_t late_ns, std::int64_t now_ns);
   void assume(bool again, std::int64_t now_ns);
 
   Word slice_ns_{kSliceNs};  // the shortest delay that counts
+  Word other_ranks_;         // that share the core
   Word until_ns_;            // the end of the assumed contention
   Word hold_ns_;             // how long it was assumed; 0: there was none
   Word away_ns_;             // in all yields
   Word lost_ns_;             // in those that cost a slice
   Word slices_;              // how many did
   Word last_slice_ns_;       // the end of the last one, or of the contention assumed for it
+  Word thread_time_ns_;      // at the end of the last one
+  Word worked_ns_;           // processor time of this rank between them
   Word late_ns_;             // the sum of delays
   Word last_late_ns_;        // when it was last computed
 };

@@ -48,9 +48,9 @@ Waiter::Next Waiter::next() {
 }
 
 Waiter::Next Waiter::next_at(std::int64_t now_ns) {
-  if (yielded_ns_ != 0 && contention_->yielded(yielded_ns_, now_ns) &&
-      policy_.short_slices != ShortSlices::never) {
-    ask_for_short_slices();
+  if (yielded_ns_ != 0 && contention_->yielded(yielded_ns_, now_ns)) {
+    contention_->lost_slice(yielded_ns_, now_ns, base::thread_time_ns());
+    if (policy_.short_slices != ShortSlices::never) ask_for_short_slices();
   }
   yielded_ns_ = 0;
   if (started_ns_ == 0) started_ns_ = now_ns;

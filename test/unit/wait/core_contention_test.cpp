@@ -12,12 +12,20 @@ namespace {
 
 constexpr std::int64_t kSlice = CoreContention::kSliceNs;
 
+// A yield, after which the thread has used so much processor time. Whether it cost a slice.
+bool yield(CoreContention& contention, std::int64_t from_ns, std::int64_t to_ns,
+           std::int64_t thread_time_ns = 0) {
+  if (!contention.yielded(from_ns, to_ns)) return false;
+  contention.lost_slice(from_ns, to_ns, thread_time_ns);
+  return true;
+}
+
 // The time after `count` slices that were lost `pause` apart, the first of them at `now`.
 std::int64_t lose_slices(CoreContention& contention, std::int64_t now, int count,
                          std::int64_t pause) {
   for (int i = 0; i < count; ++i) {
     if (i > 0) now += pause;
-    contention.yielded(now, now + kSlice);
+    yield(contention, now, now + kSlice);
     now += kSlice;
   }
   return now;
@@ -26,7 +34,7 @@ std::int64_t lose_slices(CoreContention& contention, std::int64_t now, int count
 TEST(LongYields, AreManySoonAfterEachOther) {
   constexpr std::int64_t kStart = 1'000'000'000;
   CoreContention contention;
-  EXPECT_FALSE(contention.yielded(kStart, kStart + kSlice - 1));
+  EXPECT_FALSE(yield(contention, kStart, kStart + kSlice - 1));
   std::int64_t now =
       lose_slices(contention, kStart, CoreContention::kSlices - 1, CoreContention::kMemoryNs);
   EXPECT_FALSE(contention.is_there(now));
@@ -60,8 +68,8 @@ TEST(LongYields, AreNotASliceAmongManyTurns) {
   CoreContention contention;
   std::int64_t now = 1'000'000'000;
   for (int slice = 0; slice < 1000; ++slice) {
-    for (int turn = 0; turn < 20; ++turn, now += kTurn) contention.yielded(now, now + kTurn);
-    EXPECT_TRUE(contention.yielded(now, now + kSlice));
+    for (int turn = 0; turn < 20; ++turn, now += kTurn) yield(contention, now, now + kTurn);
+    EXPECT_TRUE(yield(contention, now, now + kSlice));
     now += kSlice;
     ASSERT_FALSE(contention.is_there(now)) << "slice " << slice;
   }
@@ -80,15 +88,87 @@ TEST(LongYields, AreASliceForEachRankThatSharesTheCore) {
   contention.expect_turns_of(kRanks);
   std::int64_t now = 1'000'000'000;
   for (int i = 0; i < 100; ++i, now += kRanks * kSlice - 1) {
-    EXPECT_FALSE(contention.yielded(now, now + kRanks * kSlice - 1));
+    EXPECT_FALSE(yield(contention, now, now + kRanks * kSlice - 1));
     ASSERT_FALSE(contention.is_there(now + kRanks * kSlice - 1));
   }
   int slices = 0;
   for (; !contention.is_there(now) && slices < 200; ++slices, now += kRanks * kSlice) {
-    EXPECT_TRUE(contention.yielded(now, now + kRanks * kSlice));
+    EXPECT_TRUE(yield(contention, now, now + kRanks * kSlice));
   }
   EXPECT_TRUE(contention.is_there(now));
   EXPECT_GE(slices, CoreContention::kSlices);
+}
+
+constexpr int kRanksOfACore = 4;
+
+// A rank computes for `work_ns` before each yield, and so do the others of its core. A program uses
+// `program_ns` of each turn. Returns the number of yields until contention is assumed, 1000 if it
+// is not.
+int yields_until_found(CoreContention& contention, std::int64_t work_ns, std::int64_t program_ns) {
+  std::int64_t now = base::kSecond, thread_time = base::kSecond;
+  for (int yields = 0; yields < 1000; ++yields) {
+    now += work_ns;
+    thread_time += work_ns;
+    const std::int64_t back = now + (kRanksOfACore - 1) * work_ns + program_ns;
+    yield(contention, now, back, thread_time);
+    now = back;
+    if (contention.is_there(now)) return yields + 1;
+  }
+  return 1000;
+}
+
+TEST(LongYields, AreNotTheWorkOfOtherRanksInALongCall) {
+  for (const std::int64_t work_ns : {2 * kSlice, 10 * kSlice}) {
+    CoreContention contention;
+    contention.expect_turns_of(kRanksOfACore);
+    EXPECT_EQ(yields_until_found(contention, work_ns, 0), 1000);
+    // Short calls follow, beside a program that computes.
+    EXPECT_LE(yields_until_found(contention, kSlice / 100, kRanksOfACore * kSlice), 10);
+  }
+}
+
+TEST(LongYields, AreThoseOfAProgramWhereCallsAreShort) {
+  CoreContention contention;
+  contention.expect_turns_of(kRanksOfACore);
+  EXPECT_EQ(yields_until_found(contention, kSlice / 100, kRanksOfACore * kSlice),
+            CoreContention::kSlices);
+}
+
+// Ranks take turns of 10 us in short calls, and a program has its fair share of the core.
+TEST(LongYields, AreThoseOfAProgramAmongBusyRanks) {
+  constexpr std::int64_t kTurn = 10'000;
+  CoreContention contention;
+  contention.expect_turns_of(kRanksOfACore);
+  std::int64_t now = base::kSecond, thread_time = 0;
+  int slices = 0;
+  for (; !contention.is_there(now) && slices < 100; ++slices) {
+    for (std::int64_t used = 0; used < kSlice; used += kTurn) {
+      now += kTurn;
+      thread_time += kTurn;
+      yield(contention, now, now + (kRanksOfACore - 1) * kTurn, thread_time);
+      now += (kRanksOfACore - 1) * kTurn;
+    }
+    yield(contention, now, now + 3 * kRanksOfACore * kSlice, thread_time);
+    now += 3 * kRanksOfACore * kSlice;
+  }
+  EXPECT_LE(slices, 2 * CoreContention::kSlices);
+}
+
+// It was away for long, asleep or computing, and the program is still there.
+TEST(LongYields, CountNoWorkDuringAssumedContention) {
+  CoreContention contention;
+  contention.expect_turns_of(kRanksOfACore);
+  std::int64_t now = base::kSecond, thread_time = 0;
+  const auto lose = [&] {
+    yield(contention, now, now + kRanksOfACore * kSlice, thread_time);
+    now += kRanksOfACore * kSlice;
+  };
+  for (int i = 0; i < CoreContention::kSlices; ++i) lose();
+  ASSERT_TRUE(contention.is_there(now));
+  now += CoreContention::kHoldNs;
+  thread_time += CoreContention::kHoldNs;
+  lose();
+  EXPECT_TRUE(contention.is_there(now)) << "one slice tells";
 }
 
 constexpr std::int64_t kMs = base::kMillisecond;
