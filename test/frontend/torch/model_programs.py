@@ -48,7 +48,7 @@ def sharded_with_offload():
 
 
 def sequences_and_losses_in_parallel():
-    """A block as that of a language model: tensor and sequence parallel, and its loss as well."""
+    """A block as that of a transformer: tensor and sequence parallel, and its loss as well."""
     from torch.distributed.tensor import Replicate, Shard
     from torch.distributed.tensor.parallel import (ColwiseParallel, RowwiseParallel,
                                                    SequenceParallel, loss_parallel,
