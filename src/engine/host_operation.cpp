@@ -15,36 +15,6 @@ using plan::Step;
 using plan::StepKind;
 using plan::wait_segment_bit;
 
-bool try_claim(Task& task) {
-  Claim free = Claim::free;
-  return task.claim.load(std::memory_order_relaxed) == Claim::free &&
-         task.claim.compare_exchange_strong(free, Claim::held, std::memory_order_acquire,
-                                            std::memory_order_relaxed);
-}
-
-// False: the holder of the claim will look again.
-bool claim_or_mark_contended(Task& task) {
-  Claim seen = task.claim.load(std::memory_order_relaxed);
-  for (;;) {
-    const Claim next = seen == Claim::free ? Claim::held : Claim::contended;
-    if (task.claim.compare_exchange_weak(seen, next, std::memory_order_acq_rel,
-                                         std::memory_order_relaxed)) {
-      return next == Claim::held;
-    }
-  }
-}
-
-// False: another rank has marked it contended. The claim is kept, and the holder looks again.
-bool release(Task& task) {
-  Claim held = Claim::held;
-  if (task.claim.compare_exchange_strong(held, Claim::free, std::memory_order_release,
-                                         std::memory_order_relaxed)) {
-    return true;
-  }
-  task.claim.exchange(Claim::held, std::memory_order_acq_rel);
-  return false;
-}
-
 // Between a store and a load that must not change places. An owner publishes and then checks flags;
 // a sender raises a flag and then checks whether its receiver has published.
 void fence_stores() {
@@ -237,7 +207,7 @@ Outcome HostOperation::run_private(const Machine& machine) {
 Outcome HostOperation::run_shared(const Machine& machine) {
   const Program& own = program();
   Task& task = size_queue_->task(sequence_, size_queue_->rank());
-  if (!try_claim(task)) return Outcome::blocked;
+  if (!task.try_claim(sequence_)) return Outcome::blocked;
   Outcome outcome = Outcome::blocked;
   do {
     if (outcome != Outcome::blocked) continue;  // marked too late
@@ -247,12 +217,13 @@ Outcome HostOperation::run_shared(const Machine& machine) {
     moved_ = moved_ || at != before;
     set_position(task, own, at);
     if (outcome == Outcome::finished) {
-      task.tag.store(0, std::memory_order_relaxed);
+      task.withdraw();
       published_ = false;
       at_ = at;
+      return run_private(machine);
     }
-  } while (!release(task));
-  return outcome == Outcome::finished ? run_private(machine) : outcome;
+  } while (!task.release(sequence_));
+  return outcome;
 }
 
 // From then on others may execute the program, so its data must lie in the receive buffer.
@@ -261,7 +232,7 @@ void HostOperation::publish() {
   if (own.stages_input && !own.gathers_input) stage_input();
   Task& task = size_queue_->task(sequence_, size_queue_->rank());
   set_position(task, own, at_);
-  task.tag.store(frame_.tag, std::memory_order_release);
+  task.publish(sequence_, frame_.tag);
   published_ = true;
   fence_stores();
 }
@@ -281,9 +252,7 @@ bool HostOperation::help(const Machine& machine, Outcome& outcome) {
   int feeder = awaited();
   for (int hops = 0; feeder >= 0 && hops < size_queue_->geometry().ranks; ++hops) {
     Task& task = size_queue_->task(sequence_, feeder);
-    if (feeder == size_queue_->rank() || task.tag.load(std::memory_order_acquire) != frame_.tag) {
-      return false;
-    }
+    if (feeder == size_queue_->rank() || !task.is_published(frame_.tag)) return false;
     const Program& theirs = programs()[static_cast<std::size_t>(feeder)];
     const std::int32_t wait_segment = task.wait_segment.load(std::memory_order_relaxed);
     const std::int32_t seen = theirs.begin_of(wait_segment);
@@ -293,7 +262,7 @@ bool HostOperation::help(const Machine& machine, Outcome& outcome) {
       feeder = theirs.steps[static_cast<std::size_t>(seen)].peer;
       continue;
     }
-    if (!try_claim(task)) return false;
+    if (!task.try_claim(sequence_)) return false;
     const bool any = run_claimed(machine, feeder, outcome) > 0;
     if (any) feed(machine, feeder, 0);
     return outcome == Outcome::blocked && any;
@@ -311,13 +280,13 @@ void HostOperation::feed(const Machine& machine, int rank, int depth) {
   for (const std::int32_t fed : receivers) {
     if (fed == size_queue_->rank()) continue;
     Task& task = size_queue_->task(sequence_, fed);
-    if (task.tag.load(std::memory_order_acquire) != frame_.tag) continue;
+    if (!task.is_published(frame_.tag)) continue;
     const Program& theirs = programs()[static_cast<std::size_t>(fed)];
     const std::int32_t wait_segment = task.wait_segment.load(std::memory_order_relaxed);
     if (theirs.begin_of(wait_segment) >= theirs.helpable_end ||
         !can_run(theirs, frame_, wait_segment, task.ahead.load(std::memory_order_relaxed),
                  theirs.helpable_end) ||
-        !claim_or_mark_contended(task)) {
+        !task.claim_or_mark_contended(sequence_)) {
       continue;
     }
     Outcome outcome = Outcome::blocked;
@@ -334,8 +303,6 @@ std::int64_t HostOperation::run_claimed(const Machine& machine, int rank, Outcom
   std::int64_t steps = 0;
   bool over = false;
   do {
-    // The owner may have taken its program back before the claim.
-    if (task.tag.load(std::memory_order_relaxed) != frame_.tag) continue;
     Position at = position_of(task, theirs);
     steps -= steps_done(theirs, at);
     const Outcome theirs_outcome = run(theirs, frame, machine, at, theirs.helpable_end);
@@ -343,7 +310,7 @@ std::int64_t HostOperation::run_claimed(const Machine& machine, int rank, Outcom
     set_position(task, theirs, at);
     if (theirs_outcome == Outcome::mismatch) outcome = Outcome::mismatch;
     over = at.pc >= theirs.helpable_end;
-  } while (!release(task));
+  } while (!task.release(sequence_));
   helped_steps_ += steps;
   if (over) machine.doorbells->ring(machine.job_ranks[rank]);
   return steps;

@@ -24,6 +24,7 @@
 #include <span>
 #include <vector>
 
+#include "engine/task.hpp"
 #include "engine/told_progress.hpp"
 #include "plan/plan.hpp"
 
@@ -53,19 +54,6 @@ struct alignas(plan::kLineBytes) CallRecord {
   std::atomic<std::int32_t> type{0};
   std::atomic<std::int32_t> op{0};
   std::atomic<std::int32_t> collective{0};
-};
-
-// A rank that has made something ready and cannot get the claim marks it contended: the holder
-// looks again before it lets go.
-enum class Claim : std::uint32_t { free, held, contended };
-
-// A rank's program that others may execute: its owner publishes it when it cannot go on by itself.
-// The holder of the claim executes it. Its progress is counted in wait segments, not steps.
-struct alignas(plan::kLineBytes) Task {
-  std::atomic<std::uint64_t> tag{0};  // of the operation; 0: not published
-  std::atomic<Claim> claim{Claim::free};
-  std::atomic<std::int32_t> wait_segment{0};  // all before it are done
-  std::atomic<std::uint64_t> ahead{0};        // and these out of order (Position::ahead)
 };
 
 // A rank's progress: all operations up to `done` are complete. Written by its rank only. A rank of
