@@ -181,7 +181,7 @@ void tell_progress(const Machine& machine, SizeQueue& size_queue,
   }
   const plan::Program& own = program();
   std::byte* receive_buffers = size_queue_->buffers_of(sequence_);
-  std::byte* data = receive_buffers + SizeQueue::data_offset(plan_->rotation, sequence_);
+  std::byte* data = receive_buffers + plan_->rotation.offset_of(sequence_);
   frame_.bases[static_cast<int>(plan::Space::input)] = input_;
   frame_.bases[static_cast<int>(plan::Space::output)] =
       own.stages_output ? data + own.staged_output : output_;

@@ -141,11 +141,6 @@ class SizeQueue {
   std::byte* later_buffers_of(std::uint64_t sequence) const {
     return buffers_of(sequence + static_cast<std::uint64_t>(later_operations()));
   }
-  // From there to the operation's data, beside what its steps say.
-  static std::int64_t data_offset(const plan::Rotation& rotation, std::uint64_t sequence) {
-    return static_cast<std::int64_t>(sequence >> rotation.slot_indexes_log2 & rotation.mask) *
-           rotation.bytes;
-  }
   // Whether the next `segments` operations find their receive buffers in real memory.
   bool is_real(std::int64_t segments) const {
     return next_ + static_cast<std::uint64_t>(segments) <= real_end_;
