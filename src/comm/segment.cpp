@@ -299,9 +299,7 @@ SegmentLayout plan_segment(int ranks, const base::Settings& settings, Links link
   g.leave_records = place(ranks * static_cast<std::int64_t>(sizeof(std::uint64_t)));
   g.ends = place(Ends::memory_bytes(ranks));
   g.members = place(ranks * static_cast<std::int64_t>(sizeof(MemberRecord)));
-  g.kept_calls =
-      links == Links::none ? RemoteCalls::kKeptOnOneHost : RemoteCalls::kKeptBetweenHosts;
-  g.calls = place(RemoteCalls::memory_bytes(ranks, g.kept_calls));
+  g.calls = place(RemoteCalls::memory_bytes(ranks));
   g.choices = place(plan::ChoiceTable::kBytes);
   for (const SizeClass size : plan::kSizeClasses) {
     g.queue_control[size] = place(engine::size_queue_control_bytes(g.receive_buffers[size]));

@@ -29,7 +29,6 @@ namespace unisono::comm {
 struct SegmentLayout {
   plan::Geometries receive_buffers;
   std::int64_t notices, leave_records, ends, members, calls;
-  int kept_calls;  // of each rank
   plan::BySize<std::int64_t> queue_control;
   plan::BySize<std::int64_t> queue_buffers;  // from here on memory only where it is needed
   std::int64_t agreement, answers, failure_answers, host_reduction, bytes;

@@ -83,7 +83,7 @@ Outcome HostOperation::step(const Machine& machine) {
       senders_know_ = told.know_enough(sequence_, senders);
     }
     if (!entered_) {
-      if (!size_queue_->may_enter(sequence_, plan_->ahead, program().remote_receivers)) {
+      if (!size_queue_->may_enter(sequence_, plan_->ahead, program())) {
         return Outcome::blocked;
       }
       entered_ = true;
@@ -140,7 +140,7 @@ void HostOperation::begin_later_segments(const Machine& machine) {
     copy.begin_segment();
     if (std::cmp_less(i, later_count_)) {
       copy.enter(&later_[i]);
-    } else if (size_queue_->may_enter(copy.sequence_, plan_->ahead, {})) {
+    } else if (size_queue_->may_enter(copy.sequence_, plan_->ahead, copy.program())) {
       copy.enter();
       ++later_count_;
     } else {

@@ -168,7 +168,7 @@ void tell_progress(const Machine& machine, SizeQueue& size_queue,
   take_program();
   helped_steps_ = 0;
   senders_know_ = program().remote_senders.empty();
-  entered_ = size_queue.may_enter(sequence_, plan.ahead, program().remote_receivers);
+  entered_ = size_queue.may_enter(sequence_, plan.ahead, program());
   if (entered_) [[likely]]
     enter();
 }
@@ -180,6 +180,7 @@ void tell_progress(const Machine& machine, SizeQueue& size_queue,
     write_record(size_queue_->record(sequence_, size_queue_->rank()), *plan_, sequence_, index_);
   }
   const plan::Program& own = program();
+  size_queue_->note_entry(sequence_, own);
   std::byte* receive_buffers = size_queue_->buffers_of(sequence_);
   std::byte* data = receive_buffers + plan_->rotation.offset_of(sequence_);
   frame_.bases[static_cast<int>(plan::Space::input)] = input_;

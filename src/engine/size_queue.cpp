@@ -32,7 +32,8 @@ SizeQueue::SizeQueue(const plan::ReceiveGeometry& geometry, int rank, std::byte*
       next_(first_sequence),
       done_(first_sequence - 1),
       slowest_(first_sequence - 1),
-      slowest_remote_(first_sequence - 1) {
+      slowest_remote_(first_sequence - 1),
+      seen_(static_cast<std::size_t>(geometry.ranks), first_sequence - 1) {
   UNISONO_CHECK(geometry.slot_indexes >= 2 && geometry.slot_indexes <= kMostSlotIndexes &&
                     std::has_single_bit(static_cast<unsigned>(geometry.slot_indexes)),
                 "slot indexes of a size class queue");
@@ -52,16 +53,35 @@ void SizeQueue::set_remote(const std::vector<std::vector<int>>& hosts) {
   told_ = ToldProgress(hosts, geometry_.ranks, rank_, geometry_.slot_indexes, done_);
 }
 
-// The limit for all members bounds what others have to remember of a rank's calls
+// A look is at all members. So it is as good for the next operations, whoever receives there. The
+// limit for all members bounds what others have to remember of a rank's calls
 // (comm/operations/remote_calls.hpp).
-bool SizeQueue::have_room(std::uint64_t sequence, std::span<const std::int32_t> receivers) {
+bool SizeQueue::have_room(std::uint64_t sequence, std::int64_t ahead,
+                          const plan::Program& program) {
   const std::uint64_t far = kFarTurns * slots();
+  const auto all_are_within = [&](std::uint64_t operations) {
+    return sequence - slowest_ <= std::min(operations, static_cast<std::uint64_t>(ahead));
+  };
+  const bool others_have_read = (others_read_ >> slot_index(sequence) & 1) != 0;
+  const auto receivers_have_room = [&] {
+    return program.only_owners_read && !others_have_read && all_are_within(far) &&
+           sequence - done_ <= slots() &&
+           std::ranges::all_of(program.receivers_here, [&](std::int32_t rank) {
+             return sequence - seen_[static_cast<std::size_t>(rank)] <= slots();
+           });
+  };
+  if (!all_are_within(slots()) && !receivers_have_room()) {
+    refresh_slowest();
+    if (!all_are_within(slots()) && !receivers_have_room()) return false;
+  }
+  if (is_remote_.empty()) return true;
   if (sequence - slowest_remote_ > far) {
     refresh_slowest();
     if (sequence - slowest_remote_ > far) return false;
   }
-  return std::ranges::all_of(
-      receivers, [&](std::int32_t rank) { return completed_by(rank, sequence - slots()); });
+  return std::ranges::all_of(program.remote_receivers, [&](std::int32_t rank) {
+    return completed_by(rank, sequence - slots());
+  });
 }
 
 int SizeQueue::laggard(std::uint64_t sequence, std::span<const std::int32_t> receivers) const {
@@ -105,6 +125,7 @@ void SizeQueue::refresh_slowest() {
     const std::uint64_t done = done_by(r);
     const bool is_remote = !is_remote_.empty() && is_remote_[static_cast<std::size_t>(r)];
     std::uint64_t& slowest = is_remote ? slowest_remote_ : slowest_;
+    seen_[static_cast<std::size_t>(r)] = done;
     if (slowest - done < std::uint64_t{1} << 63) slowest = done;
   }
 }

@@ -4,12 +4,15 @@
 // rank has a receive buffer: `lines` cache lines, each with 56 bytes of payload and one flag word,
 // then a data area for payloads that are longer. Flag words never hold anything but flags.
 //
-// Reuse: operation n may be entered when every member of this host has completed operation
-// n - slot_indexes, and so have all on each other host to which this rank writes in it. Each rank
-// publishes how far it has come in a line of its own (Progress), so on one host one cached minimum
-// is all that the data path looks at. This rule makes every slot's reuse safe, whatever the
-// schedules are (docs/decisions/0002, 0068). No member is further behind than kFarTurns times the
-// slot indexes.
+// Reuse: the buffers of operation n held messages of operation n - slot_indexes. They are free when
+// all that read or write there have completed that one. If only their owners read them, these are
+// the receivers of a message: each has got all that was written there. So a rank waits for those to
+// which it writes in n, and may be ahead of others. Where ranks read each other's buffers, it waits
+// for all members of this host, and for all of each other host to which it writes. Each rank
+// publishes how far it has come in a line of its own (Progress). A cached minimum is mostly all
+// that the data path looks at. This rule makes every slot's reuse safe, whatever the schedules are
+// (docs/decisions/0002, 0068, 0092). No member is further behind than kFarTurns times the slot
+// indexes.
 //
 // The structs are shared between processes: fixed layout, lock-free atomics. The SizeQueue object
 // is a process's view; one thread at a time.
@@ -99,16 +102,18 @@ class SizeQueue {
     return first;
   }
   // Whether operation `sequence` may be entered now (see above). `ahead`: the caller's own limit
-  // beside that of the slot indexes (Plan::ahead). `receivers`: Program::remote_receivers.
-  bool may_enter(std::uint64_t sequence, std::int64_t ahead,
-                 std::span<const std::int32_t> receivers) {
-    const auto most =
-        static_cast<std::uint64_t>(std::min<std::int64_t>(geometry_.slot_indexes, ahead));
-    if (sequence - slowest_ > most) [[unlikely]] {
-      refresh_slowest();
-      if (sequence - slowest_ > most) return false;
-    }
-    return is_remote_.empty() || have_room(sequence, receivers);
+  // beside that of the slot indexes (Plan::ahead). `program`: this rank's.
+  bool may_enter(std::uint64_t sequence, std::int64_t ahead, const plan::Program& program) {
+    const std::uint64_t most = std::min(slots(), static_cast<std::uint64_t>(ahead));
+    if (sequence - slowest_ <= most && is_remote_.empty()) [[likely]]
+      return true;
+    return have_room(sequence, ahead, program);
+  }
+  // It is entered.
+  void note_entry(std::uint64_t sequence, const plan::Program& program) {
+    const int bit = static_cast<int>(slot_index(sequence));
+    const std::uint64_t others_read = program.only_owners_read ? 0 : 1;
+    others_read_ = (others_read_ & ~(std::uint64_t{1} << bit)) | others_read << bit;
   }
   // Whether all members of this host have completed operation `sequence`, which this rank has
   // completed, by a look of before.
@@ -163,7 +168,7 @@ class SizeQueue {
     return static_cast<std::int64_t>(sequence &
                                      (static_cast<std::uint64_t>(geometry_.slot_indexes) - 1));
   }
-  bool have_room(std::uint64_t sequence, std::span<const std::int32_t> receivers);
+  bool have_room(std::uint64_t sequence, std::int64_t ahead, const plan::Program& program);
   std::uint64_t slots() const { return static_cast<std::uint64_t>(geometry_.slot_indexes); }
   void complete_out_of_order(std::uint64_t sequence);
   std::uint64_t done_by(int rank) const;
@@ -180,9 +185,12 @@ class SizeQueue {
   ToldProgress told_;
   std::uint64_t next_;
   std::uint64_t real_end_ = 0;
-  std::uint64_t done_;                 // the value of progress_[rank_]
-  std::uint64_t slowest_;              // a lower bound of done of this host's members
-  std::uint64_t slowest_remote_;       // and of the others
+  std::uint64_t done_;               // the value of progress_[rank_]
+  std::uint64_t slowest_;            // a lower bound of done of this host's members
+  std::uint64_t slowest_remote_;     // and of the others
+  std::vector<std::uint64_t> seen_;  // done of each member, at the last look
+  // By slot index: whether ranks read each other's buffers in the last operation that used it.
+  std::uint64_t others_read_ = 0;
   std::uint64_t without_wait_ = 0;     // operations
   std::uint64_t completed_ahead_ = 0;  // bit i: operation done_ + 1 + i is complete
 };

@@ -3,8 +3,9 @@
 // cannot go on by itself. The holder of the claim executes it. Its progress is counted in wait
 // segments, not steps.
 //
-// Claims are those of one operation. A rank that is late in an earlier operation of the slot index
-// gets none, so it keeps nobody from the later task. Fixed layout, lock-free atomics; any process.
+// Claims are those of one operation. A rank may still be in an operation when the owner has
+// published a later one in the same slot index (docs/decisions/0092). Such a rank gets no claim,
+// so it keeps nobody from the later task. Fixed layout, lock-free atomics; any process.
 #pragma once
 
 #include <atomic>

@@ -10,8 +10,7 @@
 
 namespace unisono::engine {
 
-// How many times the slot indexes a rank may be ahead of a member of another host to which it does
-// not write.
+// How many times the slot indexes a rank may be ahead of a member to which it does not write.
 inline constexpr int kFarTurns = 4;
 
 class ToldProgress {

@@ -142,6 +142,10 @@ struct Program {
   std::vector<Piece> input_pieces, output_pieces;
   // Ranks with steps that others may do, to which this program sends.
   std::vector<std::int32_t> feeds;
+  // Whether, in the whole set of schedules, no rank reads another's receive buffers. Then a buffer
+  // is free as soon as its owner has completed the operation.
+  bool only_owners_read = false;
+  std::vector<std::int32_t> receivers_here;  // ranks of this host to which it sends; ascending
   // The ranks of the other hosts to which this program sends, and those ranks that send to its
   // rank's host (remote_partners.hpp); ascending.
   std::vector<std::int32_t> remote_receivers, remote_senders;

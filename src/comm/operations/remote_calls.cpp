@@ -26,7 +26,7 @@ void RemoteCalls::ask(network::Network& network, int member, int job_rank) {
   network.get({.source = job_rank,
                .offset = static_cast<std::uint64_t>(wanted - table_.memory),
                .place = reinterpret_cast<std::byte*>(answer()),
-               .bytes = static_cast<std::size_t>(table_.kept) * sizeof(std::uint32_t),
+               .bytes = kKept * sizeof(std::uint32_t),
                .flag = number(),
                .flag_value = (mark_ << kCallRequestBits) + requests_});
 }
@@ -41,13 +41,13 @@ std::optional<std::uint64_t> RemoteCalls::find_difference_with(int member) const
 
 std::optional<std::uint64_t> RemoteCalls::find_difference_with(std::uint32_t* theirs) const {
   std::optional<std::uint64_t> first;
-  for (std::uint64_t i = 0; i <= mask(); ++i) {
+  for (std::uint64_t i = 0; i < kKept; ++i) {
     if (own_[i] == 0) continue;
     const std::uint32_t other = std::atomic_ref(theirs[i]).load(std::memory_order_acquire);
     const bool is_same_call =
         other != 0 && other >> plan::kDigestBits == own_[i] >> plan::kDigestBits;
     if (!is_same_call || other == own_[i]) continue;
-    const std::uint64_t index = last_ - ((last_ - i) & mask());
+    const std::uint64_t index = last_ - ((last_ - i) % kKept);
     if (!first || index < *first) first = index;
   }
   return first;

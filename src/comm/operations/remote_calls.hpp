@@ -23,18 +23,16 @@ namespace unisono::comm {
 
 class RemoteCalls {
  public:
-  // The number of kept calls of each rank. On one host all queues together have fewer slot indexes,
-  // so no rank can be further ahead of one that waits. Between hosts kFarTurns times as many are.
-  static constexpr int kKeptOnOneHost = 128;
-  static constexpr int kKeptBetweenHosts = engine::kFarTurns * kKeptOnOneHost;
-  static std::int64_t memory_bytes(int ranks, int kept) { return ranks * row_bytes(kept); }
+  // The number of kept calls of each rank, a power of two. The slot indexes of all queues together
+  // are fewer than 128, and no rank is further ahead of another than kFarTurns times as many calls.
+  static constexpr std::uint64_t kKept = engine::kFarTurns * 128;
+  static std::int64_t memory_bytes(int ranks) { return ranks * kRowBytes; }
 
-  // `memory` is the start of the job's, `table` an offset there. `kept`: a power of two. `mark`:
-  // unlike that of older communicators in the same place.
+  // `memory` is the start of the job's, `table` an offset there. `mark`: unlike that of older
+  // communicators in the same place.
   struct Table {
     std::byte* memory;
     std::int64_t offset;
-    int kept;
   };
   RemoteCalls(const Table& table, int rank, std::uint64_t mark)
       : table_(table), rank_(rank), mark_(mark), own_(calls_of(rank)) {}
@@ -43,11 +41,11 @@ class RemoteCalls {
   // under the network's mutex.
   void note(std::uint64_t index, std::uint32_t history) {
     last_ = index;
-    std::atomic_ref(own_[index & mask()]).store(word(index, history), std::memory_order_release);
+    std::atomic_ref(own_[index % kKept]).store(word(index, history), std::memory_order_release);
   }
   // The digest after a call of this rank; 0: it is no longer kept.
   std::uint32_t history_of(std::uint64_t index) const {
-    const std::uint32_t kept = own_[index & mask()];
+    const std::uint32_t kept = own_[index % kKept];
     return kept == word(index, kept) ? kept & static_cast<std::uint32_t>(plan::kDigestMask) : 0;
   }
   // Asks for the calls of a member. No other request may be open.
@@ -63,12 +61,10 @@ class RemoteCalls {
  private:
   // A word has the digest in its lower bits. The others are those of the index beyond the position:
   // they tell calls at one position apart. 0: none, since a digest is not.
-  static std::int64_t row_bytes(int kept) {
-    return 2 * kept * static_cast<std::int64_t>(sizeof(std::uint32_t)) + plan::kLineBytes;
-  }
-  std::uint64_t mask() const { return static_cast<std::uint64_t>(table_.kept) - 1; }
+  static constexpr std::int64_t kRowBytes =
+      2 * kKept * static_cast<std::int64_t>(sizeof(std::uint32_t)) + plan::kLineBytes;
   std::uint32_t word(std::uint64_t index, std::uint32_t history) const {
-    const std::uint64_t turn = index / static_cast<std::uint64_t>(table_.kept);
+    const std::uint64_t turn = index / kKept;
     return static_cast<std::uint32_t>(turn << plan::kDigestBits) |
            (history & static_cast<std::uint32_t>(plan::kDigestMask));
   }
@@ -77,13 +73,10 @@ class RemoteCalls {
   // A row has the calls of the rank, in its own host's memory, and the received calls of another
   // one. Behind them is the number of the request of that answer.
   std::uint32_t* calls_of(int rank) const {
-    return reinterpret_cast<std::uint32_t*>(table_.memory + table_.offset +
-                                            rank * row_bytes(table_.kept));
+    return reinterpret_cast<std::uint32_t*>(table_.memory + table_.offset + rank * kRowBytes);
   }
-  std::uint32_t* answer() const { return own_ + table_.kept; }
-  std::uint64_t* number() const {
-    return reinterpret_cast<std::uint64_t*>(own_ + std::ptrdiff_t{2} * table_.kept);
-  }
+  std::uint32_t* answer() const { return own_ + kKept; }
+  std::uint64_t* number() const { return reinterpret_cast<std::uint64_t*>(own_ + 2 * kKept); }
 
   Table table_;
   int rank_;

@@ -566,8 +566,11 @@ std::vector<Program> bind_schedules(std::span<const schedule::Schedule> set, int
     programs[r] = Binder(set, number, number == rank, options, layout).bind();
   }
   if (options.helping) find_fed(programs);
+  Program& own = programs[static_cast<std::size_t>(rank)];
+  // The sender of a reference reads a word of its receiver's buffers.
+  own.only_owners_read = layout.only_owners_read() && options.refer_from == 0;
+  note_receivers_here(own, set[static_cast<std::size_t>(rank)], options.hosts);
   if (options.hosts.given()) {
-    Program& own = programs[static_cast<std::size_t>(rank)];
     if (layout.need().multicast_bytes >= 0) {
       note_all_remote(own, rank, options.hosts);
     } else {

@@ -88,6 +88,17 @@ bool ReceiveLayout::is_staged(int rank, const Op& op) const {
   return hears(rank) && remote > 1 && 2 * remote >= others;
 }
 
+bool ReceiveLayout::only_owners_read() const {
+  if (pulls_.any()) return false;
+  for (std::size_t r = 0; r < ranks_.size(); ++r) {
+    const auto is_with_owner = [&](const MessagePlace& place) {
+      return place.flag / geometry_.rank_stride() == static_cast<std::int64_t>(r);
+    };
+    if (!std::ranges::all_of(ranks_[r].slots, is_with_owner)) return false;
+  }
+  return true;
+}
+
 std::int64_t ReceiveLayout::bounce_count(int rank) const {
   const std::int64_t share =
       kBounceBytes * kFewBounces / std::max(kFewBounces, at(rank).bounces) / kLineBytes;

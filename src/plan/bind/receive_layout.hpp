@@ -42,6 +42,8 @@ class ReceiveLayout {
   // Whether a multicast is written once, in the outbox, where its receivers read it: those on other
   // hosts in their own copy of that outbox.
   bool is_staged(int rank, const schedule::Op& op) const;
+  // Whether each message lies in its receiver's buffers, and no rank writes back to its sender.
+  bool only_owners_read() const;
   const Pulls& pulls() const { return pulls_; }
   // The steps that other ranks may do; none without helping.
   const schedule::Helpable& helpable(int rank) const {

@@ -41,6 +41,14 @@ Ranks ranks_elsewhere(int rank, const topology::HostMap& hosts) {
 
 }  // namespace
 
+void note_receivers_here(Program& program, const schedule::Schedule& own,
+                         const topology::HostMap& hosts) {
+  for (const schedule::Target& target : own.targets) {
+    if (hosts.share(own.rank, target.peer)) program.receivers_here.push_back(target.peer);
+  }
+  make_set(program.receivers_here);
+}
+
 void note_remote_partners(Program& program, std::span<const schedule::Schedule> set, int rank,
                           const topology::HostMap& hosts) {
   Ranks senders;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The ranks of other hosts on whose progress a program's messages depend, and those that depend on
-// its rank's: Program::remote_receivers and remote_senders. Ranks of a host read each other's
-// receive buffers (outboxes, receive_layout.hpp). So a message depends on all ranks of its
-// receiver's host. Pure; any thread.
+// The ranks on whose progress a program's messages depend: its receivers on its own host, and
+// Program::remote_receivers; and those of other hosts that depend on its rank's: remote_senders.
+// Ranks of a host read each other's receive buffers (outboxes, receive_layout.hpp). So a message to
+// another host depends on all ranks there. Pure; any thread.
 #pragma once
 
 #include <span>
@@ -13,6 +13,9 @@
 
 namespace unisono::plan {
 
+// Program::receivers_here.
+void note_receivers_here(Program& program, const schedule::Schedule& own,
+                         const topology::HostMap& hosts);
 // For the program of `rank` from a set of schedules. If rank b is a receiver of a's program, a is a
 // sender of b's.
 void note_remote_partners(Program& program, std::span<const schedule::Schedule> set, int rank,

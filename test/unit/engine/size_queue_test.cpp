@@ -5,43 +5,34 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstdlib>
 #include <map>
-#include <memory>
 #include <utility>
 #include <vector>
 
 #include "engine/told_progress.hpp"
+#include "unit/engine/size_queue_memory.hpp"
 
 namespace unisono::engine::size_queue_test {
 namespace {
 
-constexpr std::int64_t kNoLimit = 64;  // but that of the slot indexes
+using test::SizeQueueMemory;
+using Ranks = std::vector<std::int32_t>;
 
-// The shared memory of one size class queue, and a view of it for each rank.
-class SizeQueueMemory {
- public:
-  SizeQueueMemory(int ranks, int slot_indexes, std::uint64_t first)
-      : geometry_{.ranks = ranks, .slot_indexes = slot_indexes, .lines = 4, .data_bytes = 128} {
-    const auto control = static_cast<std::size_t>(size_queue_control_bytes(geometry_));
-    const auto bytes = control + static_cast<std::size_t>(geometry_.total_bytes());
-    memory_.reset(static_cast<std::byte*>(std::aligned_alloc(64, bytes)));
-    std::fill_n(memory_.get(), bytes, std::byte{0});
-    for (int r = 0; r < ranks; ++r) {
-      size_queues_.push_back(
-          std::make_unique<SizeQueue>(geometry_, r, memory_.get(), memory_.get() + control, first));
-    }
-  }
-  SizeQueue& at(int rank) { return *size_queues_[static_cast<std::size_t>(rank)]; }
+constexpr std::int64_t kNoLimit = INT64_MAX;  // but that of the slot indexes
 
- private:
-  struct Free {
-    void operator()(std::byte* memory) const { std::free(memory); }
-  };
-  plan::ReceiveGeometry geometry_;
-  std::unique_ptr<std::byte, Free> memory_;
-  std::vector<std::unique_ptr<SizeQueue>> size_queues_;
-};
+// A program that writes to ranks of this host, into buffers that only their owners read.
+plan::Program to_owners(Ranks receivers) {
+  plan::Program program;
+  program.only_owners_read = true;
+  program.receivers_here = std::move(receivers);
+  return program;
+}
+// One whose buffers all ranks of the host read, and that writes to ranks of other hosts.
+plan::Program to_hosts(Ranks receivers) {
+  plan::Program program;
+  program.remote_receivers = std::move(receivers);
+  return program;
+}
 
 TEST(SizeQueue, ARankMayRunAheadByTheNumberOfSlotIndexesAndNoFurther) {
   SizeQueueMemory memory(2, 4, 1);
@@ -66,6 +57,81 @@ TEST(SizeQueue, ARankMayLimitItselfFurther) {
   EXPECT_TRUE(fast.may_enter(4, kNoLimit, {})) << "an operation without a limit of its own";
   memory.at(1).complete(1);
   EXPECT_TRUE(fast.may_enter(2, 1, {}));
+}
+
+// The rank that it writes to keeps up, and another one does not.
+TEST(SizeQueue, ARankOvertakesThoseThatItDoesNotWriteTo) {
+  for (const std::uint64_t first : {std::uint64_t{1}, UINT64_MAX - 100}) {  // the numbers wrap
+    constexpr int kSlotIndexes = 64;
+    SizeQueueMemory memory(3, kSlotIndexes, first);
+    SizeQueue& fast = memory.at(0);
+    const plan::Program program = to_owners({1});
+    std::uint64_t n = first;
+    for (; fast.may_enter(n, kNoLimit, program); ++n) {
+      ASSERT_LT(n - first, 1000U);
+      fast.note_entry(n, program);
+      fast.complete(n);
+      memory.at(1).complete(n);
+    }
+    EXPECT_EQ(n - first, kFarTurns * kSlotIndexes);
+    memory.at(2).complete(first);
+    EXPECT_TRUE(fast.may_enter(n, kNoLimit, program));
+    EXPECT_FALSE(fast.may_enter(n + 1, kNoLimit, program));
+    EXPECT_FALSE(fast.may_enter(n, kFarTurns * kSlotIndexes - 1, program)) << "its own limit";
+    EXPECT_FALSE(fast.may_enter(n, kNoLimit, to_owners({1, 2}))) << "it writes to the slow one too";
+    EXPECT_FALSE(fast.may_enter(n, kNoLimit, {})) << "others read the buffers";
+  }
+}
+
+TEST(SizeQueue, ARankWaitsForTheRanksThatItWritesTo) {
+  SizeQueueMemory memory(3, 4, 1);
+  SizeQueue& fast = memory.at(0);
+  const plan::Program program = to_owners({1});
+  for (std::uint64_t n = 1; n <= 4; ++n) {
+    ASSERT_TRUE(fast.may_enter(n, kNoLimit, program));
+    fast.note_entry(n, program);
+    fast.complete(n);
+    memory.at(2).complete(n);
+  }
+  EXPECT_FALSE(fast.may_enter(5, kNoLimit, program));
+  EXPECT_TRUE(fast.may_enter(5, kNoLimit, to_owners({2})));
+  EXPECT_TRUE(fast.may_enter(5, kNoLimit, to_owners({})));
+  memory.at(1).complete(1);
+  EXPECT_TRUE(fast.may_enter(5, kNoLimit, program));
+  EXPECT_FALSE(fast.may_enter(6, kNoLimit, program));
+}
+
+TEST(SizeQueue, BuffersThatOthersHaveReadAreFreeWhenAllHaveCompletedTheOperation) {
+  SizeQueueMemory memory(2, 4, 1);
+  SizeQueue& fast = memory.at(0);
+  const plan::Program owners = to_owners({}), shared;
+  for (std::uint64_t n = 1; n <= 4; ++n) {
+    fast.note_entry(n, n == 2 ? shared : owners);
+    fast.complete(n);
+  }
+  ASSERT_TRUE(fast.may_enter(5, kNoLimit, owners));
+  fast.note_entry(5, owners);
+  fast.complete(5);
+  EXPECT_FALSE(fast.may_enter(6, kNoLimit, owners)) << "operation 2 was in these buffers";
+  EXPECT_TRUE(fast.may_enter(7, kNoLimit, owners)) << "and it is in no others";
+  memory.at(1).complete(1);
+  EXPECT_FALSE(fast.may_enter(6, kNoLimit, owners));
+  memory.at(1).complete(2);
+  EXPECT_TRUE(fast.may_enter(6, kNoLimit, owners));
+  fast.note_entry(6, owners);
+  fast.complete(6);
+  for (std::uint64_t n = 7; n <= 9; ++n) fast.complete(n);
+  EXPECT_TRUE(fast.may_enter(10, kNoLimit, owners)) << "operation 6 was in these buffers since";
+}
+
+// Its later operations are complete, but the one before in these buffers is not.
+TEST(SizeQueue, ARankDoesNotOvertakeItself) {
+  SizeQueueMemory memory(2, 4, 1);
+  SizeQueue& size_queue = memory.at(0);
+  for (std::uint64_t n = 2; n <= 4; ++n) size_queue.complete(n);
+  EXPECT_FALSE(size_queue.may_enter(5, kNoLimit, to_owners({})));
+  size_queue.complete(1);
+  EXPECT_TRUE(size_queue.may_enter(5, kNoLimit, to_owners({})));
 }
 
 TEST(SizeQueue, ALookTellsWhatAllHaveCompleted) {
@@ -136,8 +202,6 @@ TEST(SizeQueue, OperationsCompletedOutOfOrderCountOnceTheGapIsClosed) {
 }
 
 // The shared memory is that of all hosts here, so a rank sees at once what others complete.
-using Ranks = std::vector<std::int32_t>;
-
 Ranks tell_due(SizeQueue& size_queue, const Ranks& senders) {
   const auto due = size_queue.told().take_due(size_queue.done(), senders);
   Ranks told(due.begin(), due.end());
@@ -205,16 +269,16 @@ TEST(SizeQueue, AnOperationWaitsForItsReceiversAndNotForOtherRanksOfOtherHosts) 
   // Rank 2 writes to nobody, and nobody writes to it.
   std::uint64_t n = kFirst;
   for (; n != kFirst + kSlotIndexes; ++n) {
-    ASSERT_TRUE(size_queue.may_enter(n, kNoLimit, Ranks{1}));
+    ASSERT_TRUE(size_queue.may_enter(n, kNoLimit, to_hosts(Ranks{1})));
     size_queue.complete(n);
   }
-  EXPECT_FALSE(size_queue.may_enter(n, kNoLimit, Ranks{1}));
+  EXPECT_FALSE(size_queue.may_enter(n, kNoLimit, to_hosts(Ranks{1})));
   EXPECT_EQ(size_queue.laggard(n, Ranks{1}), 1);
   EXPECT_TRUE(size_queue.may_enter(n, kNoLimit, {})) << "it writes to nobody";
   EXPECT_EQ(size_queue.laggard(n, {}), -1);
   memory.at(1).complete(kFirst);
-  EXPECT_TRUE(size_queue.may_enter(n, kNoLimit, Ranks{1}));
-  EXPECT_FALSE(size_queue.may_enter(n, kNoLimit, (Ranks{1, 2})));
+  EXPECT_TRUE(size_queue.may_enter(n, kNoLimit, to_hosts(Ranks{1})));
+  EXPECT_FALSE(size_queue.may_enter(n, kNoLimit, to_hosts(Ranks{1, 2})));
   EXPECT_EQ(size_queue.laggard(n, Ranks{1, 2}), 2) << "rank 1 has completed a later one";
   // In the end all wait for a rank that is far behind.
   for (std::uint64_t m = kFirst + 1; m != kFirst + 2 * kFarTurns * kSlotIndexes; ++m) {
@@ -222,13 +286,13 @@ TEST(SizeQueue, AnOperationWaitsForItsReceiversAndNotForOtherRanksOfOtherHosts) 
   }
   const std::uint64_t end = kFirst + kFarTurns * kSlotIndexes;
   for (; n != end; ++n) {
-    ASSERT_TRUE(size_queue.may_enter(n, kNoLimit, Ranks{1}));
+    ASSERT_TRUE(size_queue.may_enter(n, kNoLimit, to_hosts(Ranks{1})));
     size_queue.complete(n);
   }
-  EXPECT_FALSE(size_queue.may_enter(end, kNoLimit, Ranks{1}));
+  EXPECT_FALSE(size_queue.may_enter(end, kNoLimit, to_hosts(Ranks{1})));
   EXPECT_EQ(size_queue.laggard(end, Ranks{1}), 2);
   memory.at(2).complete(kFirst);
-  EXPECT_TRUE(size_queue.may_enter(end, kNoLimit, Ranks{1}));
+  EXPECT_TRUE(size_queue.may_enter(end, kNoLimit, to_hosts(Ranks{1})));
 }
 
 TEST(SizeQueue, ARankOfThisHostHoldsBackEveryOperation) {
