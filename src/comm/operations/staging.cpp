@@ -15,8 +15,8 @@ constexpr std::int64_t kArenaBytes = 1024 * 1024;
 constexpr std::int64_t kMostCutBytes = 64 * 1024;
 // A communicator's buffers may take many times as much (UNISONO_BUFFERS).
 constexpr std::int64_t kMostSpareBytes = 8 * 1024 * 1024;
-// More than those that last: a call with such a block waits for all ranks, so they are at most as
-// many as the slot indexes.
+// More than those that last: a call with such a block waits for all ranks, so there are at most as
+// many as slot indexes.
 constexpr std::size_t kMostSpare = 2 * engine::kMostSlotIndexes;
 
 std::int64_t whole_words(std::int64_t bytes) {
