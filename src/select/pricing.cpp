@@ -140,6 +140,15 @@ bool has_at_most(std::int64_t most, const Algorithm& row, const Parameters& para
     return count;
   };
   if (one_stands_for_all(row, shape)) return steps(0) <= most;
+  // Where hosts have several ranks each, the first one of a host may act for the others.
+  if (!are_uniform(shape)) {
+    const int host = shape.hosts.of((shape.root + shape.ranks / 2) % shape.ranks);
+    const auto& members = shape.hosts.members(host);
+    const std::int64_t of_first = shape.hosts.hosts() * steps(members.front());
+    if (of_first > most) return false;
+    const std::int64_t of_rest = (shape.ranks - shape.hosts.hosts()) * steps(members.back());
+    return of_first + of_rest <= most && steps(shape.root) <= most;
+  }
   // Where all have to do with all, the first of them says enough.
   std::int64_t of_others = 0;
   for (const int rank : {shape.root + 1, shape.root + shape.ranks / 2}) {

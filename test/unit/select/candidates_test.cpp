@@ -44,6 +44,28 @@ std::vector<int> first_values(std::string_view row, int ranks) {
   return values;
 }
 
+// Three ranks a host: neither rank 1 nor the one in the middle is the first of its host.
+TEST(HasAtMost, CountsRanksThatActForTheirHost) {
+  constexpr int kRanks = 297;
+  std::vector<int> hosts;
+  for (int rank = 0; rank < kRanks; ++rank) hosts.push_back(rank / 3);
+  for (const algorithm::Algorithm& row : algorithm::table()) {
+    Shape shape = shape_of(row.collective, kRanks, 8);
+    shape.hosts = topology::HostMap::of_labels(hosts);
+    const Parameters usual = algorithm::default_parameters(row, shape);
+    if (!algorithm::why_illegal(row, shape, usual).empty()) continue;
+    std::int64_t steps = 0;
+    for (int rank = 0; rank < kRanks; ++rank) {
+      const schedule::Schedule one = row.build(shape, usual, rank);
+      steps += static_cast<std::int64_t>(one.ops.size() + one.targets.size());
+    }
+    const std::string name =
+        std::string(schedule::collective_name(row.collective)) + "/" + std::string(row.name);
+    EXPECT_FALSE(has_at_most(steps / 3, row, usual, shape)) << name << " has " << steps;
+    EXPECT_TRUE(has_at_most(3 * steps, row, usual, shape)) << name << " has " << steps;
+  }
+}
+
 TEST(ParametersToPrice, SmallDegreesThenPowersOfTwoAndTheLargest) {
   const std::vector<int> few = first_values("fnomial", 31);
   for (const int degree : {2, 3, 4, 5, 6, 7, 8, 16}) {
