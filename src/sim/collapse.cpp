@@ -11,10 +11,13 @@
 namespace unisono::sim {
 namespace {
 
+// The hash is spread before it meets the value. So equal ones do not cancel each other, as those of
+// a rank and of a sender of its class would, and zeros count.
 std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
-  hash = (hash ^ value) * 0x9e3779b97f4a7c15U;
+  hash = (hash + 0x9e3779b97f4a7c15U) * 0xbf58476d1ce4e5b9U;
   hash ^= hash >> 32;
-  return hash * 0xbf58476d1ce4e5b9U;
+  hash = (hash ^ value) * 0x94d049bb133111ebU;
+  return hash ^ hash >> 29;
 }
 
 // A rank's clock, as in the sweep.

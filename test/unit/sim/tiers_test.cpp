@@ -6,12 +6,14 @@
 #include <algorithm>
 #include <numeric>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "machines.hpp"
 #include "model/price.hpp"
 #include "random_schedule.hpp"
 #include "sim/collapse.hpp"
+#include "sim/goal/goal_file.hpp"
 #include "sim/sweep.hpp"
 
 namespace unisono::sim::tiers_test {
@@ -74,6 +76,35 @@ TEST(Tiers, AgreeOnAllRowsOfTheTable) {
       EXPECT_EQ(by_rank.finish, collapse_alike(programs).finish);
     });
   }
+}
+
+void expect_classes_agree(std::string_view goal, std::size_t classes) {
+  const auto traces = parse_goal(goal, "g");
+  ASSERT_TRUE(traces.ok()) << traces.error().message;
+  const ProgramSet programs = ProgramSet::compile_traces(*traces, test_machine());
+  EXPECT_EQ(find_classes(programs).first_rank.size(), classes);
+  const SimulationResult by_rank = sweep_ranks(programs, {});
+  const SimulationResult by_class = collapse(programs);
+  EXPECT_EQ(by_class.by_rank, by_rank.by_rank);
+  EXPECT_EQ(by_class.messages, by_rank.messages);
+}
+
+// Ranks 1 and 2 differ by a step whose kind, cost and port all have the number 0.
+TEST(Tiers, ClassesTellRanksApartByAFirstSend) {
+  expect_classes_agree(
+      "num_ranks 3\nrank 0 {\nsend 8b to 1\nrecv 8b from 1\nsend 8b to 2\n}\n"
+      "rank 1 {\nsend 8b to 0\nrecv 8b from 0\n}\nrank 2 {\nrecv 8b from 0\n}\n",
+      3);
+}
+
+// Each rank receives from one that is like it, and two of them also compute.
+TEST(Tiers, ClassesTellPairsApartThatExchange) {
+  expect_classes_agree(
+      "num_ranks 4\nrank 0 {\nsend 8b to 1\nrecv 8b from 1\n}\n"
+      "rank 1 {\nsend 8b to 0\nrecv 8b from 0\n}\n"
+      "rank 2 {\nsend 8b to 3\ncalc 9000\nrecv 8b from 3\n}\n"
+      "rank 3 {\nsend 8b to 2\ncalc 9000\nrecv 8b from 2\n}\n",
+      2);
 }
 
 // Each step may round a picosecond.
