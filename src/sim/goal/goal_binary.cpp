@@ -158,8 +158,13 @@ class BinaryReader {
     }
     made.kind = kind == kSend ? StepKind::send : kind == kReceive ? StepKind::wait : StepKind::work;
     const bool is_work = made.kind == StepKind::work;
-    if (!is_work && (peer >= ranks || peer == rank))
-      return fail(place + 5, "expected another rank");
+    if (!is_work && peer >= ranks) {
+      return fail(place + 5,
+                  fmt::format("expected a rank from 0 to {}, found {}", ranks - 1, peer));
+    }
+    if (!is_work && peer == rank) {
+      return fail(place + 5, fmt::format("expected another rank than {}", rank));
+    }
     const std::int64_t most = is_work ? kMostGoalNs : kMostGoalBytes;
     if (amount > static_cast<std::uint64_t>(most)) {
       return fail(place + 9, fmt::format("expected at most {} {}", most, is_work ? "ns" : "bytes"));

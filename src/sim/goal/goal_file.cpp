@@ -85,8 +85,9 @@ class GoalReader {
       return finish(rest);
     }
     if (word != "rank" || !ranks_ || !number || *number >= *ranks_ || next_word(rest) != "{") {
-      return fail(ranks_ ? "expected 'rank R {' with a rank below num_ranks"
-                         : "expected num_ranks with the number of ranks");
+      return fail(ranks_ ? fmt::format("expected 'rank R {{' with R from 0 to {}", *ranks_ - 1)
+                         : fmt::format("expected num_ranks with the number of ranks, 1 to {}",
+                                       kMostGoalRanks));
     }
     if (!traces_.try_emplace(*number).second) {
       return fail(fmt::format("expected rank {} once", *number));
@@ -135,8 +136,12 @@ class GoalReader {
     if (!bytes || next_word(rest) != (sends ? "to" : "from")) {
       return fail(fmt::format("expected '{} BYTESb {} RANK'", word, sends ? "to" : "from"));
     }
-    const auto peer = whole(next_word(rest), *ranks_ - 1);
-    if (!peer || *peer == *rank_) return fail("expected another rank");
+    const std::string_view rank = next_word(rest);
+    const auto peer = whole(rank, *ranks_ - 1);
+    if (!peer) {
+      return fail(fmt::format("expected a rank from 0 to {}, found '{:.40}'", *ranks_ - 1, rank));
+    }
+    if (*peer == *rank_) return fail(fmt::format("expected another rank than {}", *rank_));
     UNISONO_ASSIGN(made.tag, options(rest));
     made.kind = sends ? StepKind::send : StepKind::wait;
     made.amount = *bytes;

@@ -109,7 +109,7 @@ TEST(GoalBinary, RefusesWithPlaceAndExpectation) {
   EXPECT_EQ(changed(46, 200), "g: byte 46: expected 200 operations in the part of rank 0");
   EXPECT_EQ(changed(54, 1), "g: byte 54: expected operation 0 as a root");
   EXPECT_EQ(changed(62, 9), "g: byte 62: expected 1 (send), 2 (recv) or 3 (calc), found 9");
-  EXPECT_EQ(changed(102, 0), "g: byte 102: expected another rank");
+  EXPECT_EQ(changed(102, 0), "g: byte 102: expected another rank than 0");
   EXPECT_EQ(changed(118, 1), "g: byte 118: expected processor 0 and NIC 0");
   EXPECT_EQ(changed(81, 9), "g: byte 81: expected dependents in the list");
   EXPECT_EQ(changed(136, 0), "g: byte 136: expected operations in the order of their dependencies");

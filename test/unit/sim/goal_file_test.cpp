@@ -56,9 +56,9 @@ TEST(GoalFile, MatchesMessagesOfATagInTheirOrder) {
 
 TEST(GoalFile, RefusesWithLineAndExpectation) {
   EXPECT_EQ(error_of(""), "g:1: expected num_ranks");
-  EXPECT_EQ(error_of("rank 0 {\n}"), "g:1: expected num_ranks with the number of ranks");
-  EXPECT_EQ(error_of("num_ranks 1\nrank 1 {"),
-            "g:2: expected 'rank R {' with a rank below num_ranks");
+  EXPECT_EQ(error_of("rank 0 {\n}"),
+            "g:1: expected num_ranks with the number of ranks, 1 to 1048576");
+  EXPECT_EQ(error_of("num_ranks 1\nrank 1 {"), "g:2: expected 'rank R {' with R from 0 to 0");
   EXPECT_EQ(error_of("num_ranks 2\nrank 0 {\n}\nrank 0 {\n}"), "g:4: expected rank 0 once");
   EXPECT_EQ(error_of("num_ranks 1\nrank 0 {\n"), "g:3: expected } at the end of the rank");
   EXPECT_EQ(error_of("num_ranks 2\nrank 0 {\n}"), "g:4: expected all 2 ranks, found 1");
@@ -67,7 +67,9 @@ TEST(GoalFile, RefusesWithLineAndExpectation) {
   };
   EXPECT_EQ(in_rank("calc"), "g:5: expected nanoseconds after calc");
   EXPECT_EQ(in_rank("send 8b from 1"), "g:5: expected 'send BYTESb to RANK'");
-  EXPECT_EQ(in_rank("recv 8b from -1"), "g:5: expected another rank");
+  EXPECT_EQ(in_rank("recv 8b from -1"), "g:5: expected a rank from 0 to 1, found '-1'");
+  EXPECT_EQ(in_rank("send 8b to 2"), "g:5: expected a rank from 0 to 1, found '2'");
+  EXPECT_EQ(in_rank("send 8b to 0"), "g:5: expected another rank than 0");
   EXPECT_EQ(in_rank("send 8b to 1"), "g:5: expected a reception of this send");
   EXPECT_EQ(in_rank("recv 8b from 1"), "g:5: expected a send to this reception");
   EXPECT_EQ(in_rank("calc 5 cpu 1"), "g:5: expected tag T, cpu 0 or nic 0, found 'cpu'");
