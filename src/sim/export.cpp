@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <iterator>
 
@@ -55,7 +56,8 @@ std::string goal_text(const ProgramSet& programs) {
   return text;
 }
 
-std::string timeline_json(std::span<const Activity> activities) {
+std::string timeline_json(std::vector<Activity> activities) {
+  std::ranges::stable_sort(activities, {}, &Activity::begin);
   std::string text = "{\"displayTimeUnit\": \"ns\", \"traceEvents\": [";
   const auto out = std::back_inserter(text);
   bool first = true;

@@ -3,8 +3,8 @@
 // of Chrome and Perfetto. Pure; any thread.
 #pragma once
 
-#include <span>
 #include <string>
+#include <vector>
 
 #include "sim/events.hpp"
 
@@ -15,7 +15,7 @@ namespace unisono::sim {
 // do.
 std::string goal_text(const ProgramSet& programs);
 
-// A track for each rank, a slice for each step.
-std::string timeline_json(std::span<const Activity> activities);
+// A track for each rank, a slice for each step, in the order of their begin.
+std::string timeline_json(std::vector<Activity> activities);
 
 }  // namespace unisono::sim

@@ -13,6 +13,7 @@
 #include <numeric>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "arguments/algorithm_lookup.hpp"
@@ -318,7 +319,7 @@ base::Status run_sim(const SimOptions& options) {
   UNISONO_ASSIGN(Case which, find_case(options));
   UNISONO_ASSIGN(const sim::ProgramSet programs, compile(options, which));
   which.shape.ranks = programs.ranks();
-  UNISONO_ASSIGN(const Report report, simulate(options, which, programs));
+  UNISONO_ASSIGN(Report report, simulate(options, which, programs));
   print(options, which, programs, report);
   if (!options.goal.empty()) UNISONO_TRY(write_text_file(options.goal, goal_text(programs)));
   if (!options.goal_binary.empty()) {
@@ -326,7 +327,7 @@ base::Status run_sim(const SimOptions& options) {
   }
   if (!options.chakra.empty()) UNISONO_TRY(write_chakra(options.chakra, programs));
   if (options.timeline.empty()) return base::success();
-  return write_text_file(options.timeline, sim::timeline_json(report.activities));
+  return write_text_file(options.timeline, sim::timeline_json(std::move(report.activities)));
 }
 
 void add_disturbances(CLI::App& command, SimOptions& options) {
