@@ -134,6 +134,21 @@ TEST(Attempts, EndWithTheFirstQuietOne) {
   EXPECT_EQ(script.said, std::vector<std::string>{"noise"});
 }
 
+TEST(Attempts, MayBeOneOnly) {
+  int measured = 0;
+  const auto why = measure_undisturbed({.measure =
+                                            [&] {
+                                              ++measured;
+                                              return base::success();
+                                            },
+                                        .why_disturbed = [] { return std::string("busy"); },
+                                        .again = [](const std::string&) { FAIL(); },
+                                        .most = 1});
+  ASSERT_TRUE(why.ok());
+  EXPECT_EQ(*why, "busy");
+  EXPECT_EQ(measured, 1);
+}
+
 TEST(Attempts, AreBoundedAndTellTheLastReason) {
   Script script{.disturbances = {"a", "b", "c", "never asked"}, .said = {}};
   const auto why = script.run();

@@ -107,7 +107,9 @@ class Tuner {
               return measure();
             },
         .why_disturbed = [&] { return why_disturbed(begin, moment_now(), cores_, spreads_); },
-        .again = [&](const std::string& why) { say(fmt::format("{}: {}; again", name, why)); }};
+        .again = [&](const std::string& why) { say(fmt::format("{}: {}; again", name, why)); },
+        // An accepted load is seldom over a few seconds later, which --quick does not have.
+        .most = options_.quick && options_.accept_load ? 1 : kAttempts};
     return measure_undisturbed(attempts);
   }
 
@@ -565,7 +567,7 @@ base::Result<std::string> measure_undisturbed(const Attempts& attempts) {
   for (int attempt = 1;; ++attempt) {
     UNISONO_TRY(attempts.measure());
     std::string why = attempts.why_disturbed();
-    if (why.empty() || attempt == kAttempts) return why;
+    if (why.empty() || attempt >= attempts.most) return why;
     attempts.again(why);
   }
 }

@@ -72,13 +72,14 @@ BestDegrees best_degrees(const std::vector<Comparison>& degrees);
 // their ratios, as a ratio less 1. 0 without comparisons.
 double price_error(const std::vector<Comparison>& comparisons);
 
-// Measures one part until why_disturbed() says nothing, at most kAttempts times. `measure` begins
+// Measures one part until why_disturbed() says nothing, at most `most` times. `measure` begins
 // from what the parts before have left, each time. Returns why the last time was disturbed.
 inline constexpr int kAttempts = 3;
 struct Attempts {
   std::function<base::Status()> measure;
   std::function<std::string()> why_disturbed;  // of the measurement that has just ended
   std::function<void(const std::string& why)> again;
+  int most = kAttempts;
 };
 base::Result<std::string> measure_undisturbed(const Attempts& attempts);
 
