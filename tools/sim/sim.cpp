@@ -111,9 +111,9 @@ base::Result<Case> find_case(const SimOptions& options) {
   if (!ranks || *ranks < 1 || *ranks > kMostSimulated) {
     return usage(fmt::format("-n: '{}' is not a number of ranks from 1 to 16M", options.ranks));
   }
-  constexpr std::int64_t kMostElements = std::int64_t{1} << 40;
+  constexpr std::int64_t kMostCount = std::int64_t{1} << 40;
   const auto count = base::parse_size(options.count);
-  if (!count || *count < 0 || *count > kMostElements) {
+  if (!count || *count < 0 || *count > kMostCount) {
     return usage(fmt::format("-c: '{}' is not a number of elements from 0 to 1T", options.count));
   }
   const auto type = arith::type_from_name(options.type);
