@@ -8,18 +8,20 @@
 
 #include <cstdint>
 #include <map>
-#include <regex>
 #include <set>
 #include <string>
+#include <vector>
+
+#include "harness/regular_expression.hpp"
 
 namespace unisono::daemon::test {
 
 // The value by `name{labels}`; a failure of the test for each error.
 inline std::map<std::string, std::uint64_t> parse_exposition(const std::string& text) {
-  static const std::regex kHelp(R"(# HELP ([a-z_:][a-z0-9_:]*) (\S.*))");
-  static const std::regex kType(R"(# TYPE ([a-z_:][a-z0-9_:]*) (counter|gauge))");
-  static const std::regex kSample(
-      R"re(([a-z_:][a-z0-9_:]*)\{((?:[a-z_]+="(?:[^"\\]|\\["\\n])*",?)+)\} (\d+))re");
+  const harness::RegularExpression help("^# HELP ([a-z_:][a-z0-9_:]*) [^[:space:]].*$");
+  const harness::RegularExpression type("^# TYPE ([a-z_:][a-z0-9_:]*) (counter|gauge)$");
+  const harness::RegularExpression sample(
+      R"re(^([a-z_:][a-z0-9_:]*)\{(([a-z_]+="([^"\]|\\["\n])*",?)+)\} ([0-9]+)$)re");
   std::map<std::string, std::uint64_t> values;
   std::set<std::string> families;
   std::string helped;
@@ -31,19 +33,19 @@ inline std::map<std::string, std::uint64_t> parse_exposition(const std::string& 
     if (end == std::string::npos) break;
     const std::string line = text.substr(start, end - start);
     start = end + 1;
-    std::smatch parts;
-    if (std::regex_match(line, parts, kHelp)) {
+    std::vector<std::string> parts;
+    if (parts = help.search(line); !parts.empty()) {
       helped = parts[1];
       EXPECT_TRUE(families.insert(helped).second) << "a family twice: " << line;
-    } else if (std::regex_match(line, parts, kType)) {
+    } else if (parts = type.search(line); !parts.empty()) {
       family = parts[1];
       EXPECT_EQ(family, helped) << "TYPE without its HELP: " << line;
       EXPECT_EQ(parts[2] == "counter", family.ends_with("_total")) << line;
-    } else if (std::regex_match(line, parts, kSample)) {
+    } else if (parts = sample.search(line); !parts.empty()) {
       EXPECT_EQ(parts[1], family) << "a sample outside of its family: " << line;
-      EXPECT_FALSE(parts[2].str().ends_with(',')) << line;
+      EXPECT_FALSE(parts[2].ends_with(',')) << line;
       const std::string name = line.substr(0, line.rfind(' '));
-      EXPECT_TRUE(values.emplace(name, std::stoull(parts[3])).second) << "twice: " << line;
+      EXPECT_TRUE(values.emplace(name, std::stoull(parts[5])).second) << "twice: " << line;
     } else {
       ADD_FAILURE() << "not in the format: " << line;
     }

@@ -5,10 +5,11 @@
 
 #include <fstream>
 #include <map>
-#include <regex>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "harness/regular_expression.hpp"
 #include "model/constants.hpp"
 #include "unit/model/shipped.hpp"
 
@@ -36,15 +37,16 @@ std::map<std::string, std::string> constants_on_page() {
   EXPECT_TRUE(page.is_open());
   std::map<std::string, std::string> found;
   bool in_section = false;
-  const std::regex row(R"(^\| (`.*`) \| ([^|]*) \|.*)");
-  const std::regex key("`([^`]*)`");
+  const harness::RegularExpression row(R"(^\| (`.*`) \| ([^|]*) \|.*$)");
+  const harness::RegularExpression key("`([^`]*)`");
   for (std::string line; std::getline(page, line);) {
     if (line.starts_with("## ")) in_section = line == "## Constants";
-    std::smatch cells;
-    if (!in_section || !std::regex_match(line, cells, row)) continue;
-    const std::string keys = cells[1];
-    for (std::sregex_iterator name(keys.begin(), keys.end(), key), end; name != end; ++name) {
-      EXPECT_TRUE(found.emplace((*name)[1], cells[2]).second) << "twice: " << (*name)[1];
+    const std::vector<std::string> cells = row.search(line);
+    if (!in_section || cells.empty()) continue;
+    std::string keys = cells[1];
+    for (auto name = key.search(keys); !name.empty(); name = key.search(keys)) {
+      EXPECT_TRUE(found.emplace(name[1], cells[2]).second) << "twice: " << name[1];
+      keys.erase(0, keys.find(name[0]) + name[0].size());
     }
   }
   return found;
