@@ -5,43 +5,44 @@
 
 #include <array>
 #include <fstream>
+#include <iterator>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "comm/communicator.hpp"
 #include "harness/calls.hpp"
+#include "harness/json_values.hpp"
 #include "harness/rank_threads.hpp"
 #include "harness/temporary_folder.hpp"
 
 namespace unisono::comm::profile_test {
 namespace {
 
-using nlohmann::json;
+using harness::JsonValues;
 using test::allreduce;
 using test::RankThread;
 using test::RankThreads;
 
 // The lines between the first and the last one.
-std::vector<json> rows_of(const std::string& path) {
+std::vector<JsonValues> rows_of(const std::string& path) {
   std::ifstream file(path);
-  std::vector<json> lines;
-  for (std::string line; std::getline(file, line);) lines.push_back(json::parse(line));
+  std::vector<JsonValues> lines;
+  for (std::string line; std::getline(file, line);) lines.push_back(JsonValues::of(line));
   EXPECT_GE(lines.size(), 2U) << path;
   if (lines.size() < 2) return {};
-  EXPECT_EQ(lines.front().at("schema"), "unisono-profile-rank");
-  EXPECT_EQ(lines.back().at("rows"), lines.size() - 2);
+  EXPECT_EQ(lines.front().text("schema"), "unisono-profile-rank");
+  EXPECT_EQ(lines.back().integer("rows"), std::ssize(lines) - 2);
   return {lines.begin() + 1, lines.end() - 1};
 }
 
-std::int64_t calls_of(const std::vector<json>& rows, const std::string& collective,
+std::int64_t calls_of(const std::vector<JsonValues>& rows, const std::string& collective,
                       const std::string& form) {
   std::int64_t calls = 0;
-  for (const json& row : rows) {
-    if (row.at("collective") == collective && row.at("form") == form) {
-      calls += row.at("calls").get<std::int64_t>();
+  for (const JsonValues& row : rows) {
+    if (row.text("collective") == collective && row.text("form") == form) {
+      calls += row.integer("calls");
     }
   }
   return calls;
@@ -75,33 +76,33 @@ TEST(ProfileOfAJob, SaysWhatTheCallsWere) {
   });
   finish(job);
   for (int rank = 0; rank < 3; ++rank) {
-    const std::vector<json> rows = rows_of(folder.path() + "/p." + std::to_string(rank));
+    const std::vector<JsonValues> rows = rows_of(folder.path() + "/p." + std::to_string(rank));
     ASSERT_EQ(rows.size(), 4U);
-    std::map<std::string, json> found;
-    for (const json& row : rows) {
-      found[row.at("collective").get<std::string>() + row.at("form").get<std::string>() +
-            std::to_string(row.at("size_class").get<int>())] = row;
+    std::map<std::string, JsonValues> found;
+    for (const JsonValues& row : rows) {
+      found[row.text("collective") + row.text("form") + std::to_string(row.integer("size_class"))] =
+          row;
     }
-    EXPECT_EQ(found["barrierblocking0"].at("calls"), 1);
-    EXPECT_EQ(found["barrierblocking0"].at("operator"), "");
-    EXPECT_EQ(found["allreduceblocking8"].at("calls"), 1);
-    EXPECT_EQ(found["allreducestarted64"].at("calls"), 1);
-    const json& row = found["allreduceblocking64"];
-    EXPECT_EQ(row.at("calls"), 4);
-    EXPECT_EQ(row.at("bytes"), 8 * (8 + 9 + 9 + 15));
-    EXPECT_EQ(row.at("least_bytes"), 64);
-    EXPECT_EQ(row.at("most_bytes"), 120);
-    EXPECT_EQ(row.at("operator"), "sum");
-    EXPECT_EQ(row.at("type"), "float64");
-    EXPECT_EQ(row.at("ranks"), 3);
-    EXPECT_EQ(row.at("hosts"), 1);
-    EXPECT_NE(row.at("algorithm"), "");
-    EXPECT_EQ(row.at("unpredicted"), 0);
-    EXPECT_GT(row.at("predicted_ns"), 0);
-    EXPECT_GE(row.at("ns").get<std::int64_t>(), row.at("most_ns").get<std::int64_t>());
-    EXPECT_GE(row.at("most_ns").get<std::int64_t>(), row.at("least_ns").get<std::int64_t>());
-    EXPECT_LE(row.at("waited_ns").get<std::int64_t>(), row.at("ns").get<std::int64_t>());
-    EXPECT_LE(row.at("waits").get<std::int64_t>(), 4);
+    EXPECT_EQ(found["barrierblocking0"].integer("calls"), 1);
+    EXPECT_EQ(found["barrierblocking0"].text("operator"), "");
+    EXPECT_EQ(found["allreduceblocking8"].integer("calls"), 1);
+    EXPECT_EQ(found["allreducestarted64"].integer("calls"), 1);
+    const JsonValues& row = found["allreduceblocking64"];
+    EXPECT_EQ(row.integer("calls"), 4);
+    EXPECT_EQ(row.integer("bytes"), 8 * (8 + 9 + 9 + 15));
+    EXPECT_EQ(row.integer("least_bytes"), 64);
+    EXPECT_EQ(row.integer("most_bytes"), 120);
+    EXPECT_EQ(row.text("operator"), "sum");
+    EXPECT_EQ(row.text("type"), "float64");
+    EXPECT_EQ(row.integer("ranks"), 3);
+    EXPECT_EQ(row.integer("hosts"), 1);
+    EXPECT_NE(row.text("algorithm"), "");
+    EXPECT_EQ(row.integer("unpredicted"), 0);
+    EXPECT_GT(row.integer("predicted_ns"), 0);
+    EXPECT_GE(row.integer("ns"), row.integer("most_ns"));
+    EXPECT_GE(row.integer("most_ns"), row.integer("least_ns"));
+    EXPECT_LE(row.integer("waited_ns"), row.integer("ns"));
+    EXPECT_LE(row.integer("waits"), 4);
   }
 }
 
@@ -130,7 +131,7 @@ TEST(ProfileOfAJob, CommunicatorsOfSeveralThreadsShareIt) {
   });
   finish(job);
   for (const char* const rank : {".0", ".1"}) {
-    const std::vector<json> rows = rows_of(folder.path() + "/p" + rank);
+    const std::vector<JsonValues> rows = rows_of(folder.path() + "/p" + rank);
     EXPECT_EQ(calls_of(rows, "allreduce", "blocking"), kThreads * kCalls);
     // The exchanges by which a communicator is made are calls of their own kind.
     EXPECT_GE(calls_of(rows, "comm_dup", "blocking"), kThreads);
@@ -151,7 +152,7 @@ TEST(ProfileOfAJob, CountsOnlyWhatEndedWell) {
     EXPECT_FALSE(ended.ok());
   });
   finish(job);
-  const std::vector<json> rows = rows_of(folder.path() + "/p.0");
+  const std::vector<JsonValues> rows = rows_of(folder.path() + "/p.0");
   EXPECT_EQ(calls_of(rows, "allreduce", "blocking"), 1);
 }
 

@@ -11,13 +11,13 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "base/log.hpp"
 #include "base/prng.hpp"
 #include "datagrams_conformance.hpp"
+#include "harness/json_values.hpp"
 #include "harness/network_namespace.hpp"
 #include "harness/own_stderr.hpp"
 #include "transport/ip/interfaces.hpp"
@@ -394,10 +394,16 @@ TEST(Udp, WhereNoMessageCanBeCutDatagramsGoOneByOneAndTheLogSaysSoOnce) {
 double waiting_packet_bytes(const std::string& interface) {
   FILE* const shown = popen(("tc -s -j qdisc show dev " + interface).c_str(), "r");
   if (shown == nullptr) return 0;
-  const auto qdiscs = nlohmann::json::parse(shown, nullptr, false);
+  std::string text;
+  for (int byte = std::fgetc(shown); byte != EOF; byte = std::fgetc(shown)) {
+    text += static_cast<char>(byte);
+  }
   pclose(shown);
-  if (!qdiscs.is_array() || qdiscs.empty() || qdiscs[0].value("qlen", 0.0) == 0) return 0;
-  return qdiscs[0].value("backlog", 0.0) / qdiscs[0].value("qlen", 0.0);
+  const auto qdiscs = model::parse_json(text, "tc");
+  if (!qdiscs.ok() || qdiscs->items.empty()) return 0;
+  const harness::JsonValues first(qdiscs->items[0]);
+  if (!first.has("qlen") || !first.has("backlog") || first.integer("qlen") == 0) return 0;
+  return static_cast<double>(first.integer("backlog")) / static_cast<double>(first.integer("qlen"));
 }
 
 // A shaper cuts messages longer than its burst into packets of one datagram each.
