@@ -118,9 +118,11 @@ function(unisono_is_left_to_sanitizers result)
 endfunction()
 
 # unisono_only_with_all(TEST PROGRAM [label ...]): the test is slow, and nobody builds its program but
-# for that.
+# for that. unisono_test calls it for a program with this label, too.
 function(unisono_only_with_all test program)
-  set_tests_properties(${test} PROPERTIES LABELS "${ARGN};slow")
+  set(labels ${ARGN} slow)
+  list(REMOVE_DUPLICATES labels)
+  set_tests_properties(${test} PROPERTIES LABELS "${labels}")
   set_target_properties(${program} PROPERTIES EXCLUDE_FROM_ALL TRUE)
   add_dependencies(slow_tests ${program})
   set_property(GLOBAL APPEND PROPERTY UNISONO_WHOLE_WITH_ALL ${test})
@@ -242,7 +244,8 @@ function(unisono_test name)
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}")
   unisono_is_left_to_sanitizers(is_left)
-  if((is_left AND ARG_SANITIZED_ONLY) OR (UNISONO_SANITIZE AND ARG_SANITIZED STREQUAL NONE))
+  if((is_left AND ARG_SANITIZED_ONLY) OR (UNISONO_SANITIZE AND ARG_SANITIZED STREQUAL NONE) OR
+     slow IN_LIST ARG_LABELS)
     unisono_only_with_all(${name} ${name} ${ARG_LABELS})
   elseif(UNISONO_SANITIZE AND ARG_SANITIZED)
     set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS};slow")
