@@ -211,7 +211,7 @@ function(unisono_test_harness name)
 endfunction()
 
 # unisono_test(NAME SOURCES file ... [LABELS label ...] [LINK library ...] [COST seconds]
-#              [COMPUTES] [SANITIZED filter] [SANITIZED_ONLY] [WORLD])
+#              [COMPUTES] [SANITIZED filter] [SANITIZED_ONLY] [WORLD] [PARTS name=filter ...])
 # One test program with GoogleTest's main, on the library's inner parts. Labels with a meaning: `slow`
 # is for --all, `root` needs it, and `no_asan`, `no_tsan` leave a test out where that sanitizer has
 # nothing to see: the thread sanitizer in a program whose work is done by one thread. Tests with
@@ -220,11 +220,18 @@ endfunction()
 # most about memory and threads: SANITIZED, a filter of GoogleTest. Under sanitizers that part is a
 # test, and the whole is slow. NONE: there is no part. SANITIZED_ONLY: one thread does the same
 # in each build, so that the address sanitizer's has all there is to see; in a release it is slow.
-# WORLD: it includes the headers of communicators, which take longer to read than most tests.
+# WORLD: it includes the headers of communicators, which take longer to read than most tests. PARTS:
+# these cases are tests of their own, which run beside the test NAME, which has all others. So sources
+# whose templates are the same are compiled together, and run as if each were a program.
 function(unisono_test name)
-  cmake_parse_arguments(ARG "COMPUTES;SANITIZED_ONLY;WORLD" "COST;SANITIZED" "SOURCES;LABELS;LINK" ${ARGN})
+  cmake_parse_arguments(ARG "COMPUTES;SANITIZED_ONLY;WORLD" "COST;SANITIZED" "SOURCES;LABELS;LINK;PARTS" ${ARGN})
+  list(TRANSFORM ARG_PARTS REPLACE "=.*" "" OUTPUT_VARIABLE parts)
+  list(TRANSFORM ARG_PARTS REPLACE "^[^=]*=" "" OUTPUT_VARIABLE filters)
   unisono_leaves_out(left_out ${name} ${ARG_LABELS})
   if(left_out)
+    foreach(part IN LISTS parts)
+      unisono_leave_out(${part})
+    endforeach()
     return()
   endif()
   add_executable(${name} ${ARG_SOURCES})
@@ -240,9 +247,17 @@ function(unisono_test name)
   unisono_precompile_test(${name} ${kind} ${ARG_WORLD})
   unisono_together(${name})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/test)
-  set(tests ${name})
-  add_test(NAME ${name} COMMAND ${name})
-  set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}")
+  set(tests ${name} ${parts})
+  set(arguments)
+  foreach(part filter IN ZIP_LISTS parts filters)
+    add_test(NAME ${part} COMMAND ${name} --gtest_filter=${filter})
+  endforeach()
+  if(filters)
+    list(JOIN filters ":" filters)
+    list(APPEND arguments --gtest_filter=-${filters})
+  endif()
+  add_test(NAME ${name} COMMAND ${name} ${arguments})
+  set_tests_properties(${tests} PROPERTIES LABELS "${ARG_LABELS}")
   unisono_is_left_to_sanitizers(is_left)
   if((is_left AND ARG_SANITIZED_ONLY) OR (UNISONO_SANITIZE AND ARG_SANITIZED STREQUAL NONE) OR
      slow IN_LIST ARG_LABELS)

@@ -5,6 +5,8 @@
 
 #include <cstdint>
 #include <cstdlib>
+#include <fstream>
+#include <string>
 #include <string_view>
 
 namespace unisono::test {
@@ -13,14 +15,24 @@ struct Seeds {
   std::uint64_t first = 1;
   int count = 0;
 
+  // By the command line of this process, for a program whose main is that of googletest; so many
+  // seeds where it says nothing.
+  static Seeds asked(int ordinary_count) {
+    Seeds seeds{.count = ordinary_count};
+    std::ifstream line("/proc/self/cmdline");
+    std::string name;
+    for (std::string word; std::getline(line, word, '\0'); name = word)
+      seeds.take(name, word.c_str());
+    return seeds;
+  }
   // `argc` and `argv`: the arguments that googletest has left.
   void read(int argc, char** argv) {
-    for (int i = 1; i + 1 < argc; i += 2) {
-      if (std::string_view(argv[i]) == "--seed")
-        *this = {std::strtoull(argv[i + 1], nullptr, 10), 1};
-      if (std::string_view(argv[i]) == "--from") first = std::strtoull(argv[i + 1], nullptr, 10);
-      if (std::string_view(argv[i]) == "--seeds") count = std::atoi(argv[i + 1]);
-    }
+    for (int i = 1; i + 1 < argc; i += 2) take(argv[i], argv[i + 1]);
+  }
+  void take(std::string_view name, const char* value) {
+    if (name == "--seed") *this = {std::strtoull(value, nullptr, 10), 1};
+    if (name == "--from") first = std::strtoull(value, nullptr, 10);
+    if (name == "--seeds") count = std::atoi(value);
   }
 };
 

@@ -23,7 +23,7 @@ namespace {
 
 using base::Code;
 
-Seeds seeds{.count = 300};
+const Seeds seeds = Seeds::asked(300);
 
 enum class Place : std::uint8_t { one_host, single_ranks, several_ranks };
 
@@ -314,7 +314,7 @@ void run_scenarios(Place place, const char* test) {
   const std::int64_t count = harness::scaled(seeds.count);
   for (std::int64_t i = 0; i < count; ++i) {
     const std::uint64_t seed = seeds.first + static_cast<std::uint64_t>(i);
-    SCOPED_TRACE(std::string("repeat with: world_deaths --gtest_filter=Deaths.") + test +
+    SCOPED_TRACE(std::string("repeat with: world_scenarios --gtest_filter=Deaths.") + test +
                  " --seed " + std::to_string(seed));
     base::Prng prng(seed);
     const WorldOptions options = options_of(seed, place, prng);
@@ -346,9 +346,3 @@ TEST(Deaths, BetweenHostsOfSeveral) {
 
 }  // namespace
 }  // namespace unisono::test::deaths_test
-
-int main(int argc, char** argv) {
-  testing::InitGoogleTest(&argc, argv);
-  unisono::test::deaths_test::seeds.read(argc, argv);
-  return RUN_ALL_TESTS();
-}

@@ -17,7 +17,7 @@ namespace unisono::test::reliable_test {
 namespace {
 
 constexpr std::int64_t kAllWorlds = 300;  // without a sanitizer
-Seeds seeds{.count = kAllWorlds};
+const Seeds seeds = Seeds::asked(kAllWorlds);
 
 WorldOptions options_of(std::uint64_t seed, bool has_hosts, base::Prng& prng) {
   WorldOptions options;
@@ -86,7 +86,7 @@ void run_scenarios(bool has_hosts) {
   for (std::int64_t i = 0; i < count; ++i) {
     const std::uint64_t seed = seeds.first + static_cast<std::uint64_t>(i);
     SCOPED_TRACE(
-        std::string("repeat with: world_reliable --gtest_filter=ReliableWorld.") +
+        std::string("repeat with: world_scenarios --gtest_filter=ReliableWorld.") +
         (has_hosts ? "EveryResultIsRightBetweenHosts" : "EveryResultIsRightOnABadNetwork") +
         " --seed " + std::to_string(seed));
     run_scenario(seed, has_hosts, traffic);
@@ -116,9 +116,3 @@ TEST(ReliableWorld, EveryResultIsRightBetweenHosts) { run_scenarios(true); }
 
 }  // namespace
 }  // namespace unisono::test::reliable_test
-
-int main(int argc, char** argv) {
-  testing::InitGoogleTest(&argc, argv);
-  unisono::test::reliable_test::seeds.read(argc, argv);
-  return RUN_ALL_TESTS();
-}

@@ -24,7 +24,7 @@ using base::Code;
 using comm::Communicator;
 using comm::Comparison;
 
-Seeds seeds{.count = 300};
+const Seeds seeds = Seeds::asked(300);
 
 // With losses, a rank that lives may be taken for lost: within so short a time it is asked but a
 // few times.
@@ -152,7 +152,7 @@ TEST(Shrink, DeathsAtAnyMoment) {
   int groups = 0, smaller = 0, summed = 0;
   for (std::int64_t i = 0; i < harness::scaled(seeds.count); ++i) {
     const std::uint64_t seed = seeds.first + static_cast<std::uint64_t>(i);
-    SCOPED_TRACE("repeat with: world_survivors --gtest_filter=Shrink.DeathsAtAnyMoment --seed " +
+    SCOPED_TRACE("repeat with: world_scenarios --gtest_filter=Shrink.DeathsAtAnyMoment --seed " +
                  std::to_string(seed));
     Survivors survivors(on_hosts(placements[seed % placements.size()], seed, Network::loses));
     const auto deaths = survivors.world.prng().below(static_cast<std::uint64_t>(survivors.size()));
@@ -191,7 +191,7 @@ TEST(Shrink, MemoryRefusedAtAnyMoment) {
   for (std::int64_t i = 0; i < harness::scaled(seeds.count); ++i) {
     const std::uint64_t seed = seeds.first + static_cast<std::uint64_t>(i);
     SCOPED_TRACE(
-        "repeat with: world_survivors --gtest_filter=Shrink.MemoryRefusedAtAnyMoment --seed " +
+        "repeat with: world_scenarios --gtest_filter=Shrink.MemoryRefusedAtAnyMoment --seed " +
         std::to_string(seed));
     Survivors survivors(on_hosts(placements[seed % placements.size()], seed));
     base::Prng& prng = survivors.world.prng();
@@ -226,7 +226,7 @@ TEST(Shrink, LinksCutAtAnyMoment) {
   int groups = 0, told = 0;
   for (std::int64_t i = 0; i < harness::scaled(seeds.count); ++i) {
     const std::uint64_t seed = seeds.first + static_cast<std::uint64_t>(i);
-    SCOPED_TRACE("repeat with: world_survivors --gtest_filter=Shrink.LinksCutAtAnyMoment --seed " +
+    SCOPED_TRACE("repeat with: world_scenarios --gtest_filter=Shrink.LinksCutAtAnyMoment --seed " +
                  std::to_string(seed));
     Survivors survivors(on_hosts({0, 1, 2, 0, 1}, seed, Network::loses));
     const auto cuts = 1 + survivors.world.prng().below(8);
@@ -400,9 +400,3 @@ TEST(Query, NamesASilentRankWithinTheStatedTime) {
 
 }  // namespace
 }  // namespace unisono::test::survivors_test
-
-int main(int argc, char** argv) {
-  testing::InitGoogleTest(&argc, argv);
-  unisono::test::survivors_test::seeds.read(argc, argv);
-  return RUN_ALL_TESTS();
-}

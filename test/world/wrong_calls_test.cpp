@@ -27,7 +27,7 @@ namespace {
 
 using base::Code;
 
-Seeds seeds{.count = 300};
+const Seeds seeds = Seeds::asked(300);
 
 enum class Place : std::uint8_t { one_host, single_ranks, several_ranks };
 
@@ -332,7 +332,7 @@ void run_scenarios(Place place, const char* test) {
   const std::int64_t count = harness::scaled(seeds.count);
   for (std::int64_t i = 0; i < count; ++i) {
     const std::uint64_t seed = seeds.first + static_cast<std::uint64_t>(i);
-    SCOPED_TRACE(std::string("repeat with: world_wrong_calls --gtest_filter=WrongCalls.") + test +
+    SCOPED_TRACE(std::string("repeat with: world_scenarios --gtest_filter=WrongCalls.") + test +
                  " --seed " + std::to_string(seed));
     base::Prng prng(seed);
     const WorldOptions options = options_of(seed, place, prng);
@@ -361,9 +361,3 @@ TEST(WrongCalls, BetweenHostsOfSeveral) {
 
 }  // namespace
 }  // namespace unisono::test::wrong_calls_test
-
-int main(int argc, char** argv) {
-  testing::InitGoogleTest(&argc, argv);
-  unisono::test::wrong_calls_test::seeds.read(argc, argv);
-  return RUN_ALL_TESTS();
-}
