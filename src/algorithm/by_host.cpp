@@ -8,9 +8,16 @@
 namespace unisono::algorithm::two_level {
 
 ByHost::ByHost(const Shape& shape, const Levels& levels) : shape_(shape), levels_(levels) {
-  for (int host = 0; host < levels.hosts(); ++host) {
+  const int hosts = levels.hosts();
+  counts_.reserve(static_cast<std::size_t>(hosts));
+  for (int host = 0; host < hosts; ++host) {
+    const int size = levels.size(host);
     std::int64_t count = 0;
-    for (int i = 0; i < levels.size(host); ++i) count += block_of(host, i).count;
+    if (shape.blocks.given()) {
+      for (int i = 0; i < size; ++i) count += block_of(host, i).count;
+    } else {
+      count = shape.count * size;
+    }
     counts_.push_back(count);
   }
 }

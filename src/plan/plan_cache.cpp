@@ -208,10 +208,9 @@ class PlanMaker {
   std::int64_t predict() const {
     if (call_.local_counts) return -1;
     const select::Circumstances now = circumstances_of(call_, context_);
-    if (!select::is_priceable(*choice_.algorithm, choice_.parameters, shape_)) return -1;
-    const auto price = select::price_of(*choice_.algorithm, choice_.parameters, shape_,
-                                        select::pricing_of(shape_, now, plan_->engine));
-    return price.ok() ? static_cast<std::int64_t>(price->ns) : -1;
+    const auto price = select::price_if_priceable(*choice_.algorithm, choice_.parameters, shape_,
+                                                  select::pricing_of(shape_, now, plan_->engine));
+    return price ? static_cast<std::int64_t>(price->ns) : -1;
   }
 
   const PlanContext& context_;

@@ -9,6 +9,7 @@
 #include <span>
 #include <utility>
 
+#include "algorithm/mock/slot_counts.hpp"
 #include "algorithm/pattern/circulant_turns.hpp"
 #include "schedule/spares.hpp"
 #include "select/few_ranks.hpp"
@@ -474,13 +475,15 @@ base::Result<std::vector<Priced>> price_candidates(const Shape& shape, const Pri
   const schedule::Spares::Use use_spares(spares);
   algorithm::pattern::CirculantTurns turns;
   const algorithm::pattern::CirculantTurns::Use use_turns(turns);
+  algorithm::mock::SlotCounts slots;
+  const algorithm::mock::SlotCounts::Use use_slots(slots);
   std::vector<Priced> priced;
   for (const Algorithm& row : algorithm::table()) {
     if (!is_candidate(row, shape)) continue;
     for (const Parameters& parameters : parameters_by_parts(row, shape, pricing)) {
-      if (!can_do(row, shape, parameters) || !is_priceable(row, parameters, shape)) continue;
-      UNISONO_ASSIGN(const model::Price price, price_of(row, parameters, shape, pricing));
-      priced.push_back({.row = &row, .parameters = parameters, .price = price});
+      if (!can_do(row, shape, parameters)) continue;
+      const auto price = price_if_priceable(row, parameters, shape, pricing);
+      if (price) priced.push_back({.row = &row, .parameters = parameters, .price = *price});
     }
   }
   std::ranges::stable_sort(priced, {}, [](const Priced& each) { return each.price.ns; });
@@ -526,12 +529,11 @@ Parameters with_cheapest(const Algorithm& row, const Shape& shape, const Pricing
 std::vector<Priced> candidates_to_try(const Shape& shape, const Circumstances& now,
                                       const Overrides& overrides, const Choice& choice) {
   if (choice.origin == Origin::override_ || choice.engine == EngineKind::nic || shape.ranks == 1 ||
-      shape.blocks.given() || now.local_counts ||
-      !is_priceable(*choice.algorithm, choice.parameters, shape)) {
+      shape.blocks.given() || now.local_counts) {
     return {};
   }
   const Pricing pricing = pricing_of(shape, now, choice.engine);
-  const auto price = price_of(*choice.algorithm, choice.parameters, shape, pricing);
+  const auto price = price_if_priceable(*choice.algorithm, choice.parameters, shape, pricing);
   if (!price) return {};
   std::vector<Priced> to_try = {
       {.row = choice.algorithm, .parameters = choice.parameters, .price = *price}};

@@ -2,6 +2,7 @@
 #include "select/pricing.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <string>
 #include <utility>
 
@@ -29,15 +30,63 @@ model::Engine priced_engine(EngineKind engine) {
   return model::Engine::any;
 }
 
-}  // namespace
+constexpr std::int64_t kAnySteps = std::numeric_limits<std::int64_t>::max();
 
-void build_for_price(const Algorithm& row, const Parameters& parameters, const Shape& shape,
-                     std::vector<Schedule>& set) {
-  const int built = one_stands_for_all(row, shape) ? 1 : shape.ranks;
-  set.clear();
-  set.reserve(static_cast<std::size_t>(built));
-  for (int rank = 0; rank < built; ++rank) set.push_back(row.build(shape, parameters, rank));
+std::int64_t steps_of(const Schedule& schedule) {
+  return static_cast<std::int64_t>(schedule.ops.size() + schedule.targets.size());
 }
+
+// The schedules of a price, and their memory when nobody needs them any more.
+class PricedSet {
+ public:
+  PricedSet() = default;
+  PricedSet(const PricedSet&) = delete;
+  PricedSet& operator=(const PricedSet&) = delete;
+  ~PricedSet() { give_back(); }
+
+  // One where one stands for all. False as soon as there are more than `most` steps.
+  bool build(const Algorithm& row, const Parameters& parameters, const Shape& shape,
+             std::int64_t most) {
+    give_back();
+    const int built = one_stands_for_all(row, shape) ? 1 : shape.ranks;
+    set_.reserve(static_cast<std::size_t>(built));
+    std::int64_t steps = 0;
+    for (int rank = 0; rank < built && steps <= most; ++rank) {
+      set_.push_back(row.build(shape, parameters, rank));
+      steps += steps_of(set_.back());
+    }
+    return steps <= most;
+  }
+
+  const std::vector<Schedule>& schedules() const { return set_; }
+
+ private:
+  void give_back() {
+    for (Schedule& each : set_) schedule::Spares::give_back(std::move(each));
+    set_.clear();
+  }
+
+  std::vector<Schedule> set_;
+};
+
+std::optional<model::Price> price_of_at_most(std::int64_t most, const Algorithm& row,
+                                             const Parameters& parameters, const Shape& shape,
+                                             const Pricing& pricing) {
+  PricedSet set;
+  if (!set.build(row, parameters, shape, most)) return std::nullopt;
+  const auto are_alike = [&] { return std::cmp_less(set.schedules().size(), shape.ranks); };
+  const model::Calls calls = calls_of(set.schedules(), shape, pricing, are_alike());
+  if (calls.segments > 1 &&
+      !set.build(row, parameters, segment_of(row, shape, calls.segments), most)) {
+    return std::nullopt;
+  }
+  // A segment may be such that one stands for all.
+  return are_alike()
+             ? model::price_of_alike(set.schedules().front(), *pricing.machine, pricing.work, calls)
+             : model::price(set.schedules(), *pricing.machine, pricing.work, calls);
+}
+
+}  // namespace
 
 // The length of the vector, or of a block.
 std::int64_t vector_bytes(const Shape& shape, const Pricing& pricing) {
@@ -135,7 +184,7 @@ bool has_at_most(std::int64_t most, const Algorithm& row, const Parameters& para
   if (row.uses_hosts && are_uniform(shape)) return false;
   const auto steps = [&](int rank) {
     Schedule schedule = row.build(shape, parameters, rank % shape.ranks);
-    const auto count = static_cast<std::int64_t>(schedule.ops.size() + schedule.targets.size());
+    const std::int64_t count = steps_of(schedule);
     schedule::Spares::give_back(std::move(schedule));
     return count;
   };
@@ -189,19 +238,16 @@ base::Result<model::Price> price_of(const Algorithm& row, const Parameters& para
   if (std::string why = algorithm::why_illegal(row, shape, parameters); !why.empty()) {
     return base::Error{base::Code::argument, std::move(why)};
   }
-  std::vector<Schedule> set;
-  build_for_price(row, parameters, shape, set);
-  const auto are_alike = [&] { return std::cmp_less(set.size(), shape.ranks); };
-  const model::Calls calls = calls_of(set, shape, pricing, are_alike());
-  if (calls.segments > 1) {
-    build_for_price(row, parameters, segment_of(row, shape, calls.segments), set);
+  return *price_of_at_most(kAnySteps, row, parameters, shape, pricing);
+}
+
+std::optional<model::Price> price_if_priceable(const Algorithm& row, const Parameters& parameters,
+                                               const Shape& shape, const Pricing& pricing) {
+  if (shape.ranks <= kPricedInFull) {
+    return price_of_at_most(kAnySteps, row, parameters, shape, pricing);
   }
-  // A segment may be such that one stands for all.
-  const model::Price price =
-      are_alike() ? model::price_of_alike(set.front(), *pricing.machine, pricing.work, calls)
-                  : model::price(set, *pricing.machine, pricing.work, calls);
-  for (Schedule& each : set) schedule::Spares::give_back(std::move(each));
-  return price;
+  if (!is_priceable(row, parameters, shape)) return std::nullopt;
+  return price_of_at_most(kMostSteps, row, parameters, shape, pricing);
 }
 
 }  // namespace unisono::select

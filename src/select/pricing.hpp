@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -47,7 +48,8 @@ bool one_stands_for_all(const algorithm::Algorithm& row, const schedule::Shape& 
 // Whether schedules of at most so many steps give its price, for a legal candidate.
 bool has_at_most(std::int64_t most, const algorithm::Algorithm& row,
                  const algorithm::Parameters& parameters, const schedule::Shape& shape);
-// Whether its schedules have so few steps that they can be priced, for a legal candidate.
+// Whether its schedules have so few steps that they can be priced, for a legal candidate. It judges
+// by a few ranks.
 bool is_priceable(const algorithm::Algorithm& row, const algorithm::Parameters& parameters,
                   const schedule::Shape& shape);
 
@@ -57,10 +59,12 @@ base::Result<model::Price> price_of(const algorithm::Algorithm& row,
                                     const algorithm::Parameters& parameters,
                                     const schedule::Shape& shape, const Pricing& pricing);
 
-// The parts of a price, for code that prices many candidates. First the schedules, of one rank
-// where one stands for all. Then how calls go by the schedules of a shape.
-void build_for_price(const algorithm::Algorithm& row, const algorithm::Parameters& parameters,
-                     const schedule::Shape& shape, std::vector<schedule::Schedule>& set);
+// The same of a legal candidate; nullopt if its schedules have too many steps to be priced. It
+// counts those of all ranks: a few of them tell little where ranks that are left over do less.
+std::optional<model::Price> price_if_priceable(const algorithm::Algorithm& row,
+                                               const algorithm::Parameters& parameters,
+                                               const schedule::Shape& shape,
+                                               const Pricing& pricing);
 
 // The need of receive buffers, near enough (plan/bind/receive_layout). They hold messages in slots,
 // scratch, and the multicasts of their rank, which the targets read there. Those of helped ranks

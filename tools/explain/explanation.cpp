@@ -9,6 +9,7 @@
 #include "engine/nic/nic_group.hpp"
 #include "nic/service/probe.hpp"
 #include "plan/plan_cache.hpp"
+#include "schedule/spares.hpp"
 #include "select/nic/by_nic.hpp"
 #include "select/nic/pays.hpp"
 #include "select/nic/tree_choice.hpp"
@@ -67,23 +68,23 @@ base::Result<plan::PlanContext> make_context(const RanksPlace& place,
   return context;
 }
 
-// A price that is among `priced` already, or a new one.
-base::Result<model::Price> find_price(const algorithm::Algorithm& row,
-                                      const algorithm::Parameters& parameters,
-                                      const schedule::Shape& shape, const select::Pricing& pricing,
-                                      const std::vector<select::Priced>& priced) {
+// A price that is among `priced` already, or a new one; nullopt if there are too many steps.
+std::optional<model::Price> find_price(const algorithm::Algorithm& row,
+                                       const algorithm::Parameters& parameters,
+                                       const schedule::Shape& shape, const select::Pricing& pricing,
+                                       const std::vector<select::Priced>& priced) {
   const auto found = std::ranges::find_if(priced, [&](const select::Priced& each) {
     return each.row == &row && each.parameters == parameters;
   });
   if (found != priced.end()) return found->price;
-  return select::price_of(row, parameters, shape, pricing);
+  return select::price_if_priceable(row, parameters, shape, pricing);
 }
 
 base::Status fill_costs(Candidate& candidate, const schedule::Shape& shape,
                         const select::Pricing& pricing, const std::vector<select::Priced>& priced) {
   const algorithm::Algorithm& row = *candidate.row;
-  if (!select::is_priceable(row, candidate.parameters, shape)) return base::success();
-  UNISONO_ASSIGN(candidate.price, find_price(row, candidate.parameters, shape, pricing, priced));
+  candidate.price = find_price(row, candidate.parameters, shape, pricing, priced);
+  if (!candidate.price) return base::success();
   if (select::one_stands_for_all(row, shape)) {
     UNISONO_ASSIGN(const auto any, algorithm::build(row, shape, candidate.parameters, 0));
     candidate.cost = schedule::cost_of_alike(any);
@@ -98,6 +99,7 @@ base::Status fill_costs(Candidate& candidate, const schedule::Shape& shape,
   }
   candidate.cost = schedule::cost(set);
   if (shape.hosts.given()) candidate.between_hosts = schedule::cost_between_hosts(set);
+  for (schedule::Schedule& each : set) schedule::Spares::give_back(std::move(each));
   return base::success();
 }
 
@@ -223,11 +225,9 @@ base::Result<Explanation> explain(const plan::Call& call, const RanksPlace& plac
   UNISONO_ASSIGN(result.priced, select::price_candidates(shape, pricing));
   UNISONO_ASSIGN(result.first_of_equals, find_equals(result.priced, shape));
   const select::Choice& choice = result.choice;
-  const bool is_priceable = select::is_priceable(*choice.algorithm, choice.parameters, shape);
-  if (is_priceable) {
-    UNISONO_ASSIGN(result.price,
-                   find_price(*choice.algorithm, choice.parameters, shape, pricing, result.priced));
-  }
+  schedule::Spares spares;
+  const schedule::Spares::Use use_spares(spares);
+  result.price = find_price(*choice.algorithm, choice.parameters, shape, pricing, result.priced);
   for (const algorithm::Algorithm& row : algorithm::table()) {
     if (row.collective != call.collective) continue;
     UNISONO_ASSIGN(Candidate candidate,
@@ -235,7 +235,7 @@ base::Result<Explanation> explain(const plan::Call& call, const RanksPlace& plac
     result.candidates.push_back(std::move(candidate));
   }
   result.engine = choice.engine;
-  if (is_priceable && shape.ranks <= kMostPlannedRanks) {
+  if (result.price && shape.ranks <= kMostPlannedRanks) {
     plan::PlanCache plans(context);
     UNISONO_ASSIGN(const plan::Plan* const plan, plans.find(call, true));
     result.engine = plan->engine;

@@ -66,6 +66,30 @@ TEST(HasAtMost, CountsRanksThatActForTheirHost) {
   }
 }
 
+// At such numbers, the ranks by which is_priceable() judges are left over and do little, while the
+// others do as much as ever.
+TEST(PriceCandidates, NoneHasMoreStepsThanCanBePriced) {
+  constexpr int kRanks = 1023;
+  const auto& allreduce = *algorithm::find(Collective::allreduce, "recursive-multiplying");
+  const auto& allgather = *algorithm::find(Collective::allgather, "hypercube");
+  for (const algorithm::Algorithm* row : {&allreduce, &allgather}) {
+    const Shape shape = shape_of(row->collective, kRanks, 16);
+    const std::vector<Priced> all = priced(shape, model::default_machine());
+    int of_row = 0;
+    for (const Priced& each : all) {
+      if (each.row != row) continue;
+      ++of_row;
+      std::int64_t steps = 0;
+      for (int rank = 0; rank < kRanks; ++rank) {
+        const schedule::Schedule one = row->build(shape, each.parameters, rank);
+        steps += static_cast<std::int64_t>(one.ops.size() + one.targets.size());
+      }
+      EXPECT_LE(steps, kMostSteps) << algorithm::describe(*row, each.parameters);
+    }
+    EXPECT_GT(of_row, 1) << row->name;
+  }
+}
+
 TEST(ParametersToPrice, SmallDegreesThenPowersOfTwoAndTheLargest) {
   const std::vector<int> few = first_values("fnomial", 31);
   for (const int degree : {2, 3, 4, 5, 6, 7, 8, 16}) {
