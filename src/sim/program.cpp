@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <optional>
 #include <set>
 #include <tuple>
 #include <unordered_map>
@@ -112,6 +113,8 @@ class ProgramCompiler {
   }
 
  private:
+  using CostNumber = std::optional<std::uint32_t>;
+
   // The coding in which the fewest programs differ, by a sample of ranks.
   base::Status choose_coding(const ScheduleOf& schedule_of) {
     constexpr int kSamples = 33;
@@ -156,24 +159,22 @@ class ProgramCompiler {
         case OpKind::wait: {
           const schedule::Slot& slot = schedule.slots[static_cast<std::size_t>(op.slot)];
           const bool crosses = costs_->crosses_hosts(schedule.rank, slot.source);
-          StepCost cost{to_time(costs_->message(crosses, slot.count).reception.sum())};
-          cost.bytes = bytes_of(slot.count);
-          steps.push_back({relative(schedule.rank, slot.source, coding), op.slot, number_of(cost),
-                           StepKind::wait});
+          steps.push_back({relative(schedule.rank, slot.source, coding), op.slot,
+                           reception(crosses, slot.count), StepKind::wait});
           break;
         }
         case OpKind::reduce:
-          work(costs_->reduction(op.target.count), steps);
+          work(reduction(op.target.count), steps);
           contents.note_write(op.target);
           break;
         case OpKind::sum:
           for (std::int32_t i = 1; i < op.operand_count; ++i) {
-            work(costs_->reduction(op.target.count), steps);
+            work(reduction(op.target.count), steps);
           }
           contents.note_write(op.target);
           break;
         case OpKind::copy:
-          if (op.left != op.target) work(costs_->copy(op.target.count), steps);
+          if (op.left != op.target) work(copy(op.target.count), steps);
           contents.note_write(op.target);
           break;
       }
@@ -191,9 +192,37 @@ class ProgramCompiler {
             port};
   }
 
-  void work(const model::Parts& parts, std::vector<Step>& steps) {
+  static void work(CostNumber cost, std::vector<Step>& steps) {
+    if (cost) steps.push_back({0, -1, *cost, StepKind::work});
+  }
+
+  // The costs of an operation on so many elements. Remembered: a schedule of a million ranks has
+  // some hundred million steps, but few numbers of elements.
+  CostNumber reduction(std::int64_t elements) {
+    return reduction_costs_.find(elements,
+                                 [&] { return work_number(costs_->reduction(elements)); });
+  }
+  CostNumber copy(std::int64_t elements) {
+    return copy_costs_.find(elements, [&] { return work_number(costs_->copy(elements)); });
+  }
+  std::uint32_t reception(bool crosses, std::int64_t elements) {
+    return reception_costs_[crosses ? 1 : 0].find(elements, [&] {
+      StepCost cost{to_time(costs_->message(crosses, elements).reception.sum())};
+      cost.bytes = bytes_of(elements);
+      return number_of(cost);
+    });
+  }
+  std::uint32_t departure(bool crosses, std::int64_t elements, bool once, bool staged) {
+    const std::size_t kind = (crosses ? 4U : 0U) | (once ? 2U : 0U) | (staged ? 1U : 0U);
+    return departure_costs_[kind].find(elements, [&] {
+      return number_of(message_cost(costs_->message(crosses, elements), elements, once, staged));
+    });
+  }
+
+  // Work that takes no time is no step.
+  CostNumber work_number(const model::Parts& parts) {
     const Time time = to_time(parts.sum());
-    if (time > 0) steps.push_back({0, -1, number_of({time}), StepKind::work});
+    return time > 0 ? CostNumber(number_of({time})) : std::nullopt;
   }
 
   void send(const Schedule& schedule, const Op& op, const Contents& contents, Coding coding,
@@ -207,7 +236,7 @@ class ProgramCompiler {
       const bool follows = multicast[port];
       const bool staged = !follows && crosses && stage(cost, contents.of(op.left), steps);
       steps.push_back({relative(schedule.rank, target.peer, coding), target.slot,
-                       number_of(message_cost(cost, op.left.count, once, staged)),
+                       departure(crosses, op.left.count, once, staged),
                        follows ? StepKind::follow : StepKind::send,
                        static_cast<std::uint8_t>(port)});
       multicast[port] = once;
@@ -219,7 +248,7 @@ class ProgramCompiler {
     if (!cost.can_be_staged) return false;
     Copies& copies = copies_[content];
     if (copies.count > 1 && !copies.staged) {
-      work(cost.staging, steps);
+      work(work_number(cost.staging), steps);
       copies.staged = true;
     }
     return copies.count > 1;
@@ -303,6 +332,10 @@ class ProgramCompiler {
   const model::Machine& machine_;
   model::Work work_;
   std::optional<model::Costs> costs_;
+  // Numbers of costs by the number of elements; see departure() for the index.
+  model::BySize<CostNumber> reduction_costs_, copy_costs_;
+  std::array<model::BySize<std::uint32_t>, 2> reception_costs_;
+  std::array<model::BySize<std::uint32_t>, 8> departure_costs_;
   ProgramSet set_;
   std::unordered_map<Content, Copies, ContentHash> copies_;
   std::unordered_map<StepCost, std::uint32_t, CostHash> cost_numbers_;
