@@ -3,6 +3,9 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
+#include <limits>
+#include <utility>
 #include <vector>
 
 #include "base/check.hpp"
@@ -15,19 +18,78 @@ struct SweptRank {
   std::array<Time, 2> port{};  // when its next message may leave
   std::array<Time, 2> left{};  // when its last one left
   std::uint32_t next = 0;      // step
-  std::int32_t awaited = -1;   // slot
+};
+
+// Ranks that can go on, as a tree of bits. A word of the lowest level has a bit for each of 16
+// ranks. A word of another level has a bit for each of 16 words below that are not zero.
+class ReadyRanks {
+ public:
+  explicit ReadyRanks(int ranks) {
+    auto count = static_cast<std::size_t>(ranks);
+    do {
+      count = (count + kWidth - 1) / kWidth;
+      levels_.emplace_back(count);
+    } while (count > 1);
+  }
+
+  void add(int rank) {
+    auto place = static_cast<std::size_t>(rank);
+    for (auto& level : levels_) {
+      Word& word = level[place / kWidth];
+      const bool known = word != 0;
+      word |= bit(place % kWidth);
+      if (known) return;  // the levels above have it
+      place /= kWidth;
+    }
+  }
+
+  // Takes ranks until there are none. advance(rank) may add others. All ranks of a word, and of a
+  // word above it, go as far as they can before those of the next word. So the ranks of a word at
+  // any level, whose memory some cache holds, exchange their messages while it is there.
+  template <typename Advance>
+  void drain(const Advance& advance) {
+    drain(levels_.size() - 1, 0, advance);
+  }
+
+ private:
+  using Word = std::uint16_t;
+  static constexpr std::size_t kWidth = std::numeric_limits<Word>::digits;
+
+  static Word bit(std::size_t number) { return static_cast<Word>(Word{1} << number); }
+
+  template <typename Advance>
+  void drain(std::size_t level, std::size_t number, const Advance& advance) {
+    Word& word = levels_[level][number];
+    while (word != 0) {
+      // From the first to the last, also those that are added meanwhile.
+      std::size_t next = 0;
+      for (Word rest = word; rest != 0;
+           rest = static_cast<Word>(next < kWidth ? word >> next << next : 0)) {
+        const auto first = static_cast<std::size_t>(std::countr_zero(rest));
+        const std::size_t place = number * kWidth + first;
+        next = first + 1;
+        if (level > 0) drain(level - 1, place, advance);
+        word &= static_cast<Word>(~bit(first));
+        if (level == 0) advance(static_cast<int>(place));
+      }
+    }
+  }
+
+  std::vector<std::vector<Word>> levels_;
 };
 
 class RankSweep {
  public:
   RankSweep(const ProgramSet& programs, std::span<const Time> skew)
-      : programs_(programs), ranks_(static_cast<std::size_t>(programs.ranks())) {
+      : programs_(programs),
+        ranks_(static_cast<std::size_t>(programs.ranks())),
+        ready_(programs.ranks()) {
     first_slot_.reserve(ranks_.size());
     std::size_t slots = 0;
     for (int rank = 0; rank < programs.ranks(); ++rank) {
       first_slot_.push_back(slots);
       slots += programs.program(rank).slots;
-      ready_.push_back(rank);
+      ready_.add(rank);
       at(rank).now =
           programs.start_up() + (skew.empty() ? 0 : skew[static_cast<std::size_t>(rank)]);
     }
@@ -35,13 +97,7 @@ class RankSweep {
   }
 
   SimulationResult run() && {
-    // Ranks that a round wakes run in the next one, in order, which keeps memory close.
-    std::vector<int> round;
-    while (!ready_.empty()) {
-      round.swap(ready_);
-      ready_.clear();
-      for (const int rank : round) advance(rank);
-    }
+    ready_.drain([&](int rank) { advance(rank); });
     SimulationResult outcome;
     outcome.by_rank.reserve(ranks_.size());
     for (int rank = 0; rank < programs_.ranks(); ++rank) {
@@ -61,7 +117,6 @@ class RankSweep {
     const Program& program = programs_.program(number);
     const std::span<const Step> steps = programs_.steps(program);
     SweptRank& rank = at(number);
-    rank.awaited = -1;
     for (; rank.next < steps.size(); ++rank.next) {
       const Step& step = steps[rank.next];
       const StepCost& cost = programs_.cost(step);
@@ -75,9 +130,9 @@ class RankSweep {
           deliver(programs_.peer(number, step), step.slot, rank.left[step.port] + cost.flight);
           break;
         case StepKind::wait: {
-          const Time arrival = slot(number, step.slot);
+          Time& arrival = slot(number, step.slot);
           if (arrival == kUnfilled) {
-            rank.awaited = step.slot;
+            arrival = kAwaited;
             return;
           }
           rank.now = std::max(rank.now, arrival) + cost.occupied;
@@ -96,18 +151,17 @@ class RankSweep {
   }
 
   void deliver(int peer, std::int32_t number, Time arrival) {
-    slot(peer, number) = arrival;
     ++messages_;
-    if (at(peer).awaited != number) return;
-    at(peer).awaited = -1;
-    ready_.push_back(peer);
+    if (std::exchange(slot(peer, number), arrival) == kAwaited) ready_.add(peer);
   }
+
+  static constexpr Time kAwaited = kUnfilled - 1;  // the receiver waits for this slot
 
   const ProgramSet& programs_;
   std::vector<SweptRank> ranks_;
   std::vector<std::size_t> first_slot_;
   std::vector<Time> arrivals_;
-  std::vector<int> ready_;
+  ReadyRanks ready_;
   std::int64_t messages_ = 0;
 };
 

@@ -144,6 +144,33 @@ TEST(Tiers, TheSweepByStepsTakesSkew) {
   }
 }
 
+// The sweep by rank keeps the ranks that can go on in words of 16, in levels.
+TEST(Tiers, AgreeWhereRanksFillSeveralLevelsOfWords) {
+  using schedule::Collective;
+  for (const auto& [collective, name] : {std::pair{Collective::barrier, "dissemination"},
+                                         {Collective::barrier, "pairwise"},
+                                         {Collective::allreduce, "bine"},
+                                         {Collective::allreduce, "circulant"},
+                                         {Collective::reduce, "fnomial"},
+                                         {Collective::allreduce, "ring"}}) {
+    const auto* row = algorithm::find(collective, name);
+    ASSERT_NE(row, nullptr) << name;
+    for (const int ranks : {1, 15, 16, 17, 255, 256, 257}) {
+      SCOPED_TRACE(std::string(name) + " " + std::to_string(ranks));
+      const schedule::Shape shape{collective, ranks, 0, collective == Collective::barrier ? 0 : 24};
+      const auto parameters = algorithm::default_parameters(*row, shape);
+      if (!algorithm::why_illegal(*row, shape, parameters).empty()) continue;
+      const ProgramSet programs = programs_of(set_of(*row, shape), test_machine());
+      const auto skew = random_skew(ranks, 7);
+      const SimulationResult by_rank = sweep_ranks(programs, skew);
+      EXPECT_EQ(by_rank.by_rank, collapse(programs, skew).by_rank);
+      if (programs.uniform()) {
+        EXPECT_EQ(by_rank, sweep_steps(programs, skew));
+      }
+    }
+  }
+}
+
 // Rows whose ranks are alike are one program in one of the codings.
 TEST(Programs, OfCirculantsAndButterfliesAreOne) {
   for (const auto& [collective, name, coding] :
