@@ -182,7 +182,7 @@ void tell_progress(const Machine& machine, SizeQueue& size_queue,
   const plan::Program& own = program();
   size_queue_->note_entry(sequence_, own);
   std::byte* receive_buffers = size_queue_->buffers_of(sequence_);
-  std::byte* data = receive_buffers + plan_->rotation.offset_of(sequence_);
+  std::byte* data = receive_buffers + data_offset(plan_->rotation, sequence_);
   frame_.bases[static_cast<int>(plan::Space::input)] = input_;
   frame_.bases[static_cast<int>(plan::Space::output)] =
       own.stages_output ? data + own.staged_output : output_;

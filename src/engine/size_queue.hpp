@@ -70,6 +70,12 @@ struct alignas(plan::kLineBytes) Progress {
 // Bytes of a size class's control structs (records, tasks, progress), before its receive buffers.
 std::int64_t size_queue_control_bytes(const plan::ReceiveGeometry& geometry);
 
+// The offset of an operation's data in its receive buffers, beside what its steps say.
+inline std::int64_t data_offset(const plan::Rotation& rotation, std::uint64_t sequence) {
+  return static_cast<std::int64_t>(sequence >> rotation.slot_indexes_log2 & rotation.mask) *
+         rotation.bytes;
+}
+
 class SizeQueue {
  public:
   // `control` and `receive_buffers` lie in shared memory, aligned to a line. `control` is zeroed;

@@ -29,11 +29,6 @@ struct Rotation {
   std::uint64_t mask = 0;  // the number of places, a power of two, - 1
   std::int64_t bytes = 0;  // from one to the next
   bool is_long = false;  // a round is, so that inner caches no longer hold it when it begins again
-
-  // The offset of an operation's data, beside what its steps say.
-  std::int64_t offset_of(std::uint64_t sequence) const {
-    return static_cast<std::int64_t>(sequence >> slot_indexes_log2 & mask) * bytes;
-  }
 };
 // With data of `bytes` each. One rank's data goes round at most `round` bytes.
 Rotation rotate(const ReceiveGeometry& geometry, std::int64_t bytes, std::int64_t round);

@@ -6,10 +6,13 @@
 #include <set>
 
 #include "base/prng.hpp"
+#include "engine/size_queue.hpp"
 #include "plan/plan.hpp"
 
 namespace unisono::plan::rotation_test {
 namespace {
+
+using engine::data_offset;
 
 constexpr ReceiveGeometry kGeometry{
     .ranks = 2, .slot_indexes = 16, .lines = 20, .data_bytes = 128 << 10};
@@ -18,7 +21,7 @@ constexpr std::int64_t kRound = 2 << 20;
 TEST(Rotation, MovesOnWheneverAllSlotIndexesWereUsed) {
   const Rotation rotation = rotate(kGeometry, 16 << 10, kRound);
   for (std::uint64_t sequence = 0; sequence < 400; ++sequence) {
-    EXPECT_EQ(rotation.offset_of(sequence),
+    EXPECT_EQ(data_offset(rotation, sequence),
               static_cast<std::int64_t>(sequence / 16 % 8) * (16 << 10));
   }
 }
@@ -35,7 +38,7 @@ TEST(Rotation, OfDataThatFillsTheBufferHasOnePlace) {
 
 TEST(Rotation, WithoutDataThereIsNone) {
   const Rotation rotation = rotate(kGeometry, 0, kRound);
-  EXPECT_EQ(rotation.offset_of(12'345), 0);
+  EXPECT_EQ(data_offset(rotation, 12'345), 0);
   EXPECT_FALSE(rotation.is_long);
 }
 
@@ -60,7 +63,7 @@ TEST(Rotation, StaysWithinTheDataArea) {
     const Rotation rotation = rotate(geometry, bytes, round);
     std::set<std::int64_t> places;
     for (std::uint64_t n = 0; n < 300; ++n) {
-      const std::int64_t offset = rotation.offset_of(~std::uint64_t{150} + n);
+      const std::int64_t offset = data_offset(rotation, ~std::uint64_t{150} + n);
       ASSERT_GE(offset, 0);
       ASSERT_LE(offset + bytes, geometry.data_bytes);
       places.insert(offset);
