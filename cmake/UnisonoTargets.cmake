@@ -58,12 +58,15 @@ function(unisono_precompile target kind)
   endif()
 endfunction()
 
-# unisono_together(TARGET)
-# Where headers are precompiled, all sources of the target are compiled as one, in a third of the time;
-# their anonymous namespaces must not clash, so each source of a test is in a namespace of its own name.
+# unisono_together(TARGET [MOST])
+# Where headers are precompiled, all sources of the target, or so many at a time, are compiled as one,
+# in a third of the time; their anonymous namespaces must not clash, so each source of a test is in
+# a namespace of its own name.
 function(unisono_together target)
+  set(most 0 ${ARGN})
+  list(GET most -1 most)
   if(UNISONO_PRECOMPILE)
-    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 0)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${most})
   endif()
 endfunction()
 
