@@ -117,10 +117,9 @@ Backend::WorkPtr Backend::all_gather_single(Tensor& output, Tensor& input,
 
 Backend::WorkPtr Backend::all_gather_single_coalesced(Tensors& outputs, Tensors& inputs,
                                                       const c10d::AllgatherOptions& options) {
-  return submit(OpType::ALLGATHER_INTO_TENSOR_COALESCED, "unisono:all_gather_single_coalesced",
-                options, outputs, [outputs, inputs](const Peers& peers) {
-                  return all_gather_each(peers, outputs, inputs);
-                });
+  return submit(
+      kAllGatherSingleCoalesced, "unisono:all_gather_single_coalesced", options, outputs,
+      [outputs, inputs](const Peers& peers) { return all_gather_each(peers, outputs, inputs); });
 }
 
 Backend::WorkPtr Backend::gather(std::vector<Tensors>& outputs, Tensors& inputs,
@@ -172,8 +171,8 @@ Backend::WorkPtr Backend::reduce_scatter_single(Tensor& output, Tensor& input,
 
 Backend::WorkPtr Backend::reduce_scatter_single_coalesced(
     Tensors& outputs, Tensors& inputs, const c10d::ReduceScatterOptions& options) {
-  return submit(OpType::REDUCE_SCATTER_TENSOR_COALESCED, "unisono:reduce_scatter_single_coalesced",
-                options, outputs, [outputs, inputs, op = options.reduceOp](const Peers& peers) {
+  return submit(kReduceScatterSingleCoalesced, "unisono:reduce_scatter_single_coalesced", options,
+                outputs, [outputs, inputs, op = options.reduceOp](const Peers& peers) {
                   return reduce_scatter_each(peers, outputs, inputs, op);
                 });
 }

@@ -25,7 +25,7 @@ const Tensor& message_of(const Tensors& tensors) {
 }  // namespace
 
 GroupBackend::GroupBackend(const StorePtr& store, int rank, int size, Milliseconds timeout)
-    : c10d::Backend(rank, size),
+    : Interface(rank, size),
       store_(without_prefixes(store), open_session(store, rank, size, timeout)),
       options_(c10::make_intrusive<Options>("unisono", timeout)),
       group_(store_.own(), "group", rank, size, timeout),

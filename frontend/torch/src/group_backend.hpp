@@ -12,7 +12,6 @@
 #include <memory>
 #include <mutex>
 #include <string>
-#include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <utility>
 #include <vector>
 
@@ -21,6 +20,7 @@
 #include "channel.hpp"
 #include "collectives.hpp"
 #include "group.hpp"
+#include "interface/interface.hpp"
 #include "own_process.hpp"
 #include "signals.hpp"
 #include "store/monitored_barrier.hpp"
@@ -29,7 +29,7 @@
 
 namespace unisono::pytorch {
 
-class GroupBackend : public c10d::Backend {
+class GroupBackend : public Interface {
  public:
   using Milliseconds = std::chrono::milliseconds;
   using WorkPtr = c10::intrusive_ptr<c10d::Work>;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "errors.hpp"
+#include "interface/interface.hpp"
 
 namespace unisono::pytorch {
 namespace {
@@ -249,7 +250,7 @@ Reduction::Reduction(const c10d::ReduceOp& op, const at::Tensor& tensor) {
 
 bool Reduction::prepare(at::Tensor& values) const {
   if (!factor_) return false;
-  const auto* const by = dynamic_cast<const c10d::PreMulSumSupplement*>(factor_.get());
+  const auto* const by = dynamic_cast<const PremultiplyFactor*>(factor_.get());
   if (by == nullptr) throw BadArgument("the factor of a PREMUL_SUM is unknown");
   values = by->tensor_factor.defined() ? values.mul(by->tensor_factor.to(values.options()))
                                        : values.mul(by->double_factor);

@@ -8,6 +8,7 @@ import threading
 
 import torch
 import torch.distributed as dist
+import versions
 from programs import FEATURES, batches, mesh_of, model_of, step
 from torch.nn.parallel import DistributedDataParallel
 
@@ -256,7 +257,9 @@ def groups_of_groups():
     numbers = []
     pair, _ = dist.new_subgroups(group_size=2)
     across, _ = dist.new_subgroups_by_enumeration([[0, 2], [1, 3]])
-    half = dist.split_group(split_ranks=[[0, 1], [2, 3]])
+    halves = [[0, 1], [2, 3]]
+    half = (dist.split_group(split_ranks=halves) if versions.SPLITS_GROUPS_OF_CPUS else
+            dist.new_subgroups_by_enumeration(halves)[0])
     alone = dist.new_group([rank], use_local_synchronization=True)
     local = dist.new_group([0, 1] if rank < 2 else [2, 3], use_local_synchronization=True)
     for group in (pair, across, half, alone, local):

@@ -12,6 +12,7 @@ import sys
 
 import torch
 import torch.distributed as dist
+import versions
 
 HOW = {"exception": lambda: 1 // 0, "kill": lambda: os.kill(os.getpid(), signal.SIGKILL),
        "exit": lambda: sys.exit(3)}
@@ -29,7 +30,7 @@ def main():
         dist.send(tensor, 1)
     elif rank == 1:
         dist.recv(tensor, 0)
-    if os.environ.get("TORCH_UNISONO") != "python":
+    if os.environ.get("TORCH_UNISONO") != "python" and versions.HAS_MONITORED_BARRIER:
         dist.monitored_barrier()
     is_last = int(os.environ["TORCHELASTIC_RESTART_COUNT"]) == 2
     if rank == 1 and not is_last:

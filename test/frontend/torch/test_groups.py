@@ -11,6 +11,7 @@ import pytest
 import torch
 import torch.distributed as dist
 import unisono
+import versions
 from jobs import run
 
 
@@ -121,11 +122,12 @@ def missing():
     return True
 
 
+@pytest.mark.skipif(not versions.HAS_MONITORED_BARRIER, reason="this torch has it for Gloo only")
 def test_a_monitored_barrier_names_the_missing_ranks(tmp_path):
     assert run(missing, tmp_path, 4) == [True] * 4
 
 
-def shrinking():
+def shrinking(folder):
     rank = dist.get_rank()
     dist.barrier()
     if rank == 1:
@@ -137,13 +139,20 @@ def shrinking():
     dist.all_reduce(tensor, group=small)
     assert tensor.item() == 0 + 2 + 3
     assert dist.get_world_size(small) == 3
+    (folder / f"survivor-{rank}").touch()
     return True
 
 
-def test_survivors_shrink_their_group(tmp_path):
+def survivors_of(run_ranks, folder):
     with pytest.raises(unisono.SpawnError, match="without a result") as caught:
-        run(shrinking, tmp_path, 4)
+        run_ranks(shrinking, folder, 4, folder)
     assert caught.value.rank == 1
+    return sorted(each.name for each in folder.glob("survivor-*"))
+
+
+@pytest.mark.skipif(not versions.SHRINKS, reason="this torch has no shrink_group")
+def test_survivors_shrink_their_group(tmp_path):
+    assert survivors_of(run, tmp_path) == ["survivor-0", "survivor-2", "survivor-3"]
 
 
 def aborted():
@@ -177,6 +186,7 @@ def recorded():
     return [entry["profiling_name"] for entry in pickle.loads(trace).get("entries", [])]
 
 
+@pytest.mark.skipif(not versions.NOTES_CALLS, reason="this torch notes calls of NCCL only")
 @pytest.mark.parametrize("size, name", [(None, "TORCH_FR_BUFFER_SIZE"),
                                         ("0", "TORCH_FR_BUFFER_SIZE"),
                                         ("100", "TORCH_FR_BUFFER_SIZE"),

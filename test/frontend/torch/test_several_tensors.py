@@ -6,6 +6,7 @@ import datetime
 import pytest
 import torch
 import torch.distributed as dist
+import versions
 from jobs import run
 from torch._C._distributed_c10d import AllgatherOptions
 
@@ -255,7 +256,7 @@ def wrong_lists(size):
 
     gather, scatter, reduce = dist.GatherOptions(), dist.ScatterOptions(), dist.ReduceOptions()
     gathers, scatters = AllgatherOptions(), dist.ReduceScatterOptions()
-    return {
+    found = {
         "all_reduce": (lambda end, own: end.allreduce(own, with_op(Op.SUM)), [[]], [ones(1)]),
         "all_reduce_coalesced": (lambda end, own: end.allreduce_coalesced(
             own, dist.AllreduceCoalescedOptions()), [[]], [ones(2)]),
@@ -283,6 +284,9 @@ def wrong_lists(size):
         "all_to_all": (lambda end, to, own: end.alltoall(to, own, dist.AllToAllOptions()), [[], []],
                        [ones(size), ones(size)]),
     }
+    if not versions.HAS_SINGLE_COALESCED:
+        del found["all_gather_single_coalesced"], found["reduce_scatter_single_coalesced"]
+    return found
 
 
 def refused_by_one(is_asynchronous):

@@ -8,9 +8,10 @@ copied to host memory and back.
 torch imports this module by itself and calls register(), unless TORCH_DEVICE_BACKEND_AUTOLOAD=0 is
 set. Then `import unisono.torch` does it.
 
-The extension module is for one minor version of torch. With another torch, the back end in Python
-takes its place and says so once. The environment variable TORCH_UNISONO chooses: `auto`, `compiled`
-(an error instead) or `python`.
+The extension module is for one minor version of torch, which it was built with: 2.8 or later. With
+another torch, the back end in Python takes its place and says so once. torch takes back ends in
+Python from 2.15 on; an older one gets an ImportError. The environment variable TORCH_UNISONO
+chooses: `auto`, `compiled` (an error instead) or `python`.
 """
 
 import atexit
@@ -44,6 +45,15 @@ def _compiled() -> Any:
     if _minor(_c10d.torch_version) != _minor(torch.__version__):
         raise ImportError(f"it was built for torch {_c10d.torch_version}")
     return _c10d
+
+
+def takes_python_back_ends() -> bool:
+    """Whether this torch takes back ends in Python. torch before 2.15 cannot make one."""
+    try:
+        type("_Probe", (torch._C._distributed_c10d.Backend,), {})(0, 1)
+    except TypeError:
+        return False
+    return True
 
 
 def _choose_flight_recorder() -> None:
@@ -107,9 +117,12 @@ def _create(options: Any, _: Any) -> Any:
             why = (f"the extension module of unisono.torch cannot be used with torch "
                    f"{torch.__version__}: {error}; build it anew: pip install "
                    "--no-build-isolation --force-reinstall ./frontend/torch")
-            if choice == "compiled":
+            if choice == "compiled" or not takes_python_back_ends():
                 raise ImportError(why) from error
             warnings.warn(f"{why}. The slower back end in Python takes its place.", stacklevel=2)
+    if not takes_python_back_ends():
+        raise ImportError(f"TORCH_UNISONO is python, and torch {torch.__version__} takes no back "
+                          "ends in Python; 2.15 does")
     from . import _python  # and unisono
     _prepare_end("python", _python.end_living_groups)
     return _python.PythonBackend(*arguments)
