@@ -198,19 +198,23 @@ function(unisono_precompile_test target kind world)
   unisono_precompile(${target} ${kind} ${headers})
 endfunction()
 
-# unisono_test_harness(NAME SOURCES file ... [WORLD])
-# The common part of several test programs, compiled once; they LINK it.
+# unisono_test_harness(NAME SOURCES file ... [WORLD] [COMPUTES])
+# The common part of several test programs, compiled once; they LINK it. COMPUTES: see unisono_test.
 function(unisono_test_harness name)
-  cmake_parse_arguments(ARG "WORLD" "" "SOURCES" ${ARGN})
+  cmake_parse_arguments(ARG "WORLD;COMPUTES" "" "SOURCES" ${ARGN})
   add_library(${name} STATIC EXCLUDE_FROM_ALL ${ARG_SOURCES})
   target_link_libraries(${name} PUBLIC unisono_inner unisono_flags GTest::gtest)
   target_include_directories(${name} PUBLIC ${PROJECT_SOURCE_DIR}/test)
   # As programs are, whose precompiled headers it shares.
   set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
   target_compile_options(${name} PRIVATE -fPIE)
-  unisono_optimize_little(${name})
+  set(kind test)
+  if(NOT ARG_COMPUTES)
+    set(kind short_test)
+    unisono_optimize_little(${name})
+  endif()
   unisono_hide_lines(${name})
-  unisono_precompile_test(${name} short_test ${ARG_WORLD})
+  unisono_precompile_test(${name} ${kind} ${ARG_WORLD})
 endfunction()
 
 # unisono_test(NAME SOURCES file ... [LABELS label ...] [LINK library ...] [COST seconds]

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -61,7 +62,9 @@ class Trial {
     for (int rank = 0; rank < shape_.ranks; ++rank) {
       const Rank& here = ranks_[static_cast<std::size_t>(rank)];
       if (here.takes_result && (expected.empty() || !is_one_result())) {
-        expected = expected_output(shape_, of_, rank);
+        expected = expected_output(shape_, of_, rank, [this](int r) -> std::span<const std::byte> {
+          return ranks_[static_cast<std::size_t>(r)].input_before;
+        });
       }
       const Bytes& result = here.takes_result ? expected : no_bytes();
       wanted.assign(here.memory.size(), kUntouchedByte);

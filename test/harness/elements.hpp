@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -343,17 +344,16 @@ inline Element sample(TypedOp pair, int rank, std::int64_t index) {
   return narrowed(pair.type, {wide, 0});
 }
 
+// The loops over long vectors, which elements.cpp has, because it is optimized in each build.
+
 // The samples of ranks 0 .. ranks-1 combined from left to right, for every index below count.
-inline std::vector<Element> reference(TypedOp pair, int ranks, std::int64_t count) {
-  std::vector<Element> result(static_cast<std::size_t>(count));
-  for (std::int64_t i = 0; i < count; ++i) {
-    Element sum = sample(pair, 0, i);
-    for (int rank = 1; rank < ranks; ++rank) {
-      sum = combine(pair.op, pair.type, sum, sample(pair, rank, i));
-    }
-    result[static_cast<std::size_t>(i)] = sum;
-  }
-  return result;
-}
+std::vector<Element> reference(TypedOp pair, int ranks, std::int64_t count);
+
+// Stores the samples 0 .. count - 1 of `rank` one after the other.
+void store_samples(TypedOp pair, int rank, std::int64_t count, void* target);
+
+// The index of the first of the elements in memory that is not as wanted; their number if all are.
+std::int64_t first_unlike(unisono_type_t type, const void* found, std::span<const Element> wanted);
+std::int64_t first_unlike_sample(TypedOp pair, int rank, const void* found, std::int64_t count);
 
 }  // namespace unisono::harness
