@@ -5,7 +5,6 @@
 #pragma once
 
 #include <gtest/gtest.h>
-#include <sched.h>
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -16,6 +15,7 @@
 #include <new>
 #include <span>
 
+#include "harness/await.hpp"
 #include "unisono/unisono.h"
 
 namespace unisono::harness {
@@ -69,10 +69,9 @@ class FakeExchange {
     if (step > kMostSteps || bytes > kMostBytes) return 1;
     std::memcpy(slot(step, rank), input, bytes);
     ++state_->arrived[step];
-    while (state_->arrived[step] < ranks_) {
-      if (state_->broken) return 1;
-      sched_yield();
-    }
+    const auto is_complete = [&] { return state_->arrived[step] >= ranks_; };
+    await([&] { return is_complete() || state_->broken; });
+    if (!is_complete()) return 1;
     for (int r = 0; r < ranks_; ++r) {
       std::memcpy(static_cast<std::byte*>(output) + static_cast<std::size_t>(r) * bytes,
                   slot(step, r), bytes);

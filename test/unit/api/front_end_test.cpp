@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // For front ends: a call that a rank refuses itself, and waits that the application interrupts.
 #include <gtest/gtest.h>
-#include <sched.h>
 
 #include <atomic>
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "harness/await.hpp"
 #include "harness/outcome.hpp"
 #include "harness/threads.hpp"
 #include "unisono/unisono.h"
@@ -100,7 +100,7 @@ TEST(FrontEnd, AnInterruptEndsAWaitForAllAndNamesTheRank) {
           failed(unisono_barrier(self.world), UNISONO_ERROR_CANCELLED, {"rank 0", "interrupted"}));
       EXPECT_EQ(left.load(), 0);
     } else {
-      while (left.load() > 0) sched_yield();
+      await([&left] { return left.load() <= 0; });
       // The first may have all that it needs from rank 0.
       const int first = unisono_barrier(self.world);
       EXPECT_TRUE(failed(first == UNISONO_OK ? unisono_barrier(self.world) : first,
@@ -125,7 +125,7 @@ TEST(FrontEnd, ALateWaitNamesTheRanksThatHaveNotCalled) {
     if (self.rank == 0) {
       ASSERT_TRUE(succeeded(unisono_set_interrupt(self.world, &count_and_say_late, &left)));
     } else if (self.rank == 1) {
-      while (left.load() > 0) sched_yield();
+      await([&left] { return left.load() <= 0; });
     }
     // Rank 1 may have all that it needs from the others.
     const int first = call();
@@ -149,7 +149,7 @@ void interrupt_a_shrink(unisono_interrupt_t interrupt, int code, const std::stri
       ASSERT_TRUE(succeeded(unisono_set_interrupt(all, nullptr, nullptr)));
       has_ended = true;
     }
-    while (!has_ended) sched_yield();
+    await([&] { return has_ended.load(); });
     ASSERT_TRUE(succeeded(unisono_shrink(all, &rest)));
     EXPECT_TRUE(succeeded(unisono_barrier(rest)));
     self.finalize();

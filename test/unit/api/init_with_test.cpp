@@ -14,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "harness/await.hpp"
 #include "harness/fake_exchange.hpp"
 #include "harness/outcome.hpp"
 #include "harness/threads.hpp"
@@ -241,7 +242,7 @@ TEST(InitWithLate, ALateRankIsWaitedFor) {
   std::atomic<bool> others_wait = false;
   on_ranks(2, [&](int rank) {
     if (rank == 1) {
-      while (!others_wait) std::this_thread::yield();
+      await([&] { return others_wait.load(); });
     }
     others_wait = true;
     unisono_comm_t world = nullptr;
@@ -257,7 +258,7 @@ TEST(InitWithLate, ARankThatIsLateForTheRendezvousIsAnErrorOfAll) {
   FakeExchange* whole = nullptr;
   FakeExchange exchange(3, [&](int rank, int step, std::span<std::byte>) {
     if (rank != 2 || step != 2) return 0;
-    while (whole->arrived(3) < 2) std::this_thread::yield();
+    await([&] { return whole->arrived(3) >= 2; });
     return 0;
   });
   whole = &exchange;
@@ -283,7 +284,7 @@ TEST(InitWithCarryOn, AWaitingRankCallsTheFunction) {
     ASSERT_TRUE(succeeded(unisono_init_with(rank, 2, &functions, &options, &world)));
     // The last number is large enough for rank 0 to sleep, and to wake up for the function.
     for (const int wanted : {1, 20, 300}) {
-      while (rank == 1 && calls < wanted) std::this_thread::yield();
+      if (rank == 1) await([&] { return calls >= wanted; });
       EXPECT_TRUE(succeeded(unisono_barrier(world)));
     }
     EXPECT_TRUE(succeeded(unisono_finalize(world)));
