@@ -230,6 +230,7 @@ endfunction()
 # WORLD: it includes the headers of communicators, which take longer to read than most tests. PARTS:
 # these cases are tests of their own, which run beside the test NAME, which has all others. So sources
 # whose templates are the same are compiled together, and run as if each were a program.
+# SANITIZED is about those others: the parts run whole in each build.
 function(unisono_test name)
   cmake_parse_arguments(ARG "COMPUTES;SANITIZED_ONLY;WORLD" "COST;SANITIZED" "SOURCES;LABELS;LINK;PARTS" ${ARGN})
   list(TRANSFORM ARG_PARTS REPLACE "=.*" "" OUTPUT_VARIABLE parts)
