@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "base/check.hpp"
+#include "base/index.hpp"
+#include "sim/arrivals.hpp"
 
 namespace unisono::sim {
 namespace {
@@ -16,7 +18,6 @@ namespace {
 struct SweptRank {
   Time now = 0;
   std::array<Time, 2> port{};  // when its next message may leave
-  std::array<Time, 2> left{};  // when its last one left
   std::uint32_t next = 0;      // step
 };
 
@@ -78,22 +79,18 @@ class ReadyRanks {
   std::vector<std::vector<Word>> levels_;
 };
 
+template <class Arrivals>
 class RankSweep {
  public:
   RankSweep(const ProgramSet& programs, std::span<const Time> skew)
       : programs_(programs),
-        ranks_(static_cast<std::size_t>(programs.ranks())),
+        ranks_(base::index(programs.ranks())),
+        arrivals_(programs),
         ready_(programs.ranks()) {
-    first_slot_.reserve(ranks_.size());
-    std::size_t slots = 0;
     for (int rank = 0; rank < programs.ranks(); ++rank) {
-      first_slot_.push_back(slots);
-      slots += programs.program(rank).slots;
       ready_.add(rank);
-      at(rank).now =
-          programs.start_up() + (skew.empty() ? 0 : skew[static_cast<std::size_t>(rank)]);
+      at(rank).now = programs.start_up() + (skew.empty() ? 0 : skew[base::index(rank)]);
     }
-    arrivals_.assign(slots, kUnfilled);
   }
 
   SimulationResult run() && {
@@ -111,28 +108,30 @@ class RankSweep {
   }
 
  private:
-  SweptRank& at(int rank) { return ranks_[static_cast<std::size_t>(rank)]; }
+  SweptRank& at(int rank) { return ranks_[base::index(rank)]; }
 
+  // Until it waits for a message that is not there.
   void advance(int number) {
     const Program& program = programs_.program(number);
     const std::span<const Step> steps = programs_.steps(program);
-    SweptRank& rank = at(number);
+    SweptRank rank = at(number);
+    std::array<Time, 2> left{};  // when the last message left, by port
     for (; rank.next < steps.size(); ++rank.next) {
       const Step& step = steps[rank.next];
       const StepCost& cost = programs_.cost(step);
       switch (step.kind) {
         case StepKind::send:
           rank.now += cost.occupied;
-          rank.left[step.port] = std::max(rank.now, rank.port[step.port]);
-          rank.port[step.port] = rank.left[step.port] + cost.gap;
+          left[step.port] = std::max(rank.now, rank.port[step.port]);
+          rank.port[step.port] = left[step.port] + cost.gap;
           [[fallthrough]];
-        case StepKind::follow:
-          deliver(programs_.peer(number, step), step.slot, rank.left[step.port] + cost.flight);
+        case StepKind::follow:  // No wait is between it and its send.
+          deliver(programs_.peer(number, step), step.slot, left[step.port] + cost.flight);
           break;
         case StepKind::wait: {
-          Time& arrival = slot(number, step.slot);
+          const Time arrival = arrivals_.take(number, step.slot);
           if (arrival == kUnfilled) {
-            arrival = kAwaited;
+            at(number) = rank;
             return;
           }
           rank.now = std::max(rank.now, arrival) + cost.occupied;
@@ -143,24 +142,17 @@ class RankSweep {
           break;
       }
     }
+    at(number) = rank;
   }
 
-  Time& slot(int rank, std::int32_t number) {
-    return arrivals_[first_slot_[static_cast<std::size_t>(rank)] +
-                     static_cast<std::size_t>(number)];
-  }
-
-  void deliver(int peer, std::int32_t number, Time arrival) {
+  void deliver(int peer, std::int32_t slot, Time arrival) {
     ++messages_;
-    if (std::exchange(slot(peer, number), arrival) == kAwaited) ready_.add(peer);
+    if (arrivals_.fill(peer, slot, arrival)) ready_.add(peer);
   }
-
-  static constexpr Time kAwaited = kUnfilled - 1;  // the receiver waits for this slot
 
   const ProgramSet& programs_;
-  std::vector<SweptRank> ranks_;
-  std::vector<std::size_t> first_slot_;
-  std::vector<Time> arrivals_;
+  BigVector<SweptRank> ranks_;
+  Arrivals arrivals_;
   ReadyRanks ready_;
   std::int64_t messages_ = 0;
 };
@@ -297,7 +289,8 @@ class StepSweep {
 }  // namespace
 
 SimulationResult sweep_ranks(const ProgramSet& programs, std::span<const Time> skew) {
-  return RankSweep(programs, skew).run();
+  if (have_like_slots(programs)) return RankSweep<ArrivalsBySlot>(programs, skew).run();
+  return RankSweep<ArrivalsByRank>(programs, skew).run();
 }
 
 SimulationResult sweep_steps(const ProgramSet& programs, std::span<const Time> skew) {

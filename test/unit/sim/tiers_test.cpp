@@ -12,6 +12,7 @@
 #include "machines.hpp"
 #include "model/price.hpp"
 #include "random_schedule.hpp"
+#include "sim/arrivals.hpp"
 #include "sim/collapse.hpp"
 #include "sim/goal/goal_file.hpp"
 #include "sim/sweep.hpp"
@@ -168,6 +169,34 @@ TEST(Tiers, AgreeWhereRanksFillSeveralLevelsOfWords) {
         EXPECT_EQ(by_rank, sweep_steps(programs, skew));
       }
     }
+  }
+}
+
+// Slots of one number and of 4096 neighbouring ranks lie together.
+TEST(Tiers, AgreeWhereSlotsFillSeveralChunks) {
+  for (const auto& [name, ranks] : {std::pair{"dissemination", 9001}, {"pairwise", 16384}}) {
+    const auto* row = algorithm::find(schedule::Collective::barrier, name);
+    const ProgramSet programs =
+        programs_of(set_of(*row, {schedule::Collective::barrier, ranks, 0, 0}), test_machine());
+    ASSERT_TRUE(have_like_slots(programs));
+    const auto skew = random_skew(ranks, 3);
+    EXPECT_EQ(sweep_ranks(programs, skew), sweep_steps(programs, skew)) << name;
+  }
+}
+
+TEST(Arrivals, OfLaterSlotsTakeThePlaceOfThoseThatWereTaken) {
+  const auto* row = algorithm::find(schedule::Collective::barrier, "dissemination");
+  const ProgramSet programs =
+      programs_of(set_of(*row, {schedule::Collective::barrier, 8, 0, 0}), test_machine());
+  ArrivalsBySlot arrivals(programs);
+  for (std::int32_t slot = 0; slot < 3; ++slot) {
+    EXPECT_EQ(arrivals.take(0, slot), kUnfilled);
+    for (int rank = 0; rank < 8; ++rank) {
+      EXPECT_EQ(arrivals.fill(rank, slot, 10 * slot + rank), rank == 0) << "who waits for it";
+    }
+    EXPECT_EQ(arrivals.in_use(), 1U);
+    for (int rank = 0; rank < 8; ++rank) EXPECT_EQ(arrivals.take(rank, slot), 10 * slot + rank);
+    EXPECT_EQ(arrivals.in_use(), 0U);
   }
 }
 
