@@ -3,11 +3,17 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
+#include <cstring>
 #include <optional>
 #include <set>
 #include <tuple>
+#include <type_traits>
 #include <unordered_map>
+#include <utility>
+
+#include "schedule/spares.hpp"
 
 namespace unisono::sim {
 
@@ -48,14 +54,19 @@ class Contents {
 std::uint64_t hash_of(std::span<const Step> steps) {
   std::uint64_t hash = steps.size();
   for (const Step& step : steps) {
-    const auto low = static_cast<std::uint64_t>(static_cast<std::uint32_t>(step.peer));
-    const auto high = static_cast<std::uint64_t>(static_cast<std::uint32_t>(step.slot));
-    hash = (hash ^ (low | high << 32)) * 0x9e3779b97f4a7c15U;
+    const auto [low, high] = std::bit_cast<std::array<std::uint64_t, 2>>(step);
+    hash ^= low;
+    hash = (hash ^ hash >> 32) * 0x9e3779b97f4a7c15U;
+    hash += high * 0xbf58476d1ce4e5b9U;
     hash ^= hash >> 29;
-    hash = (hash ^ (step.cost | static_cast<std::uint64_t>(step.kind) << 32)) * 0xbf58476d1ce4e5b9U;
-    hash ^= hash >> 32;
   }
   return hash;
+}
+
+bool equal(std::span<const Step> a, std::span<const Step> b) {
+  static_assert(std::has_unique_object_representations_v<Step>);
+  return a.size() == b.size() &&
+         (a.empty() || std::memcmp(a.data(), b.data(), a.size_bytes()) == 0);
 }
 
 }  // namespace
@@ -73,12 +84,16 @@ class ProgramCompiler {
     UNISONO_TRY(choose_coding(schedule_of));
     set_.program_of_.resize(static_cast<std::size_t>(ranks_));
     std::vector<Step> steps;
+    // Costs do not depend on the order of steps.
+    schedule::Spares spares;
+    const schedule::Spares::Use use(spares, schedule::Spares::Order::left_out);
     for (int rank = 0; rank < ranks_; ++rank) {
-      UNISONO_ASSIGN(const Schedule schedule, schedule_of(rank));
+      UNISONO_ASSIGN(Schedule schedule, schedule_of(rank));
       translate(schedule, set_.coding_, steps);
       set_.step_count_ += static_cast<std::int64_t>(steps.size());
       set_.program_of_[static_cast<std::size_t>(rank)] =
           number_of(steps, static_cast<std::uint32_t>(schedule.slots.size()));
+      spares.keep(std::move(schedule));
     }
     return std::move(set_);
   }
@@ -115,6 +130,8 @@ class ProgramCompiler {
  private:
   using CostNumber = std::optional<std::uint32_t>;
 
+  static constexpr std::size_t kStepsOfPool = std::size_t{1} << 20;
+
   // The coding in which the fewest programs differ, by a sample of ranks.
   base::Status choose_coding(const ScheduleOf& schedule_of) {
     constexpr int kSamples = 33;
@@ -130,6 +147,7 @@ class ProgramCompiler {
       if (!costs_) {
         costs_.emplace(machine_, work_, schedule.shape);
         set_.start_up_ = to_time(costs_->start_up().sum());
+        stages_ = costs_->message(true, 1).can_be_staged;
       }
       for (const Coding coding : {Coding::shift, Coding::exclusive_or}) {
         translate(schedule, coding, steps);
@@ -230,11 +248,11 @@ class ProgramCompiler {
     std::array<bool, 2> multicast{};
     for (const schedule::Target& target : schedule.targets_of(op)) {
       const bool crosses = costs_->crosses_hosts(schedule.rank, target.peer);
-      const model::MessageCost& cost = costs_->message(crosses, op.left.count);
       const std::size_t port = crosses ? 1 : 0;
-      const bool once = op.kind == OpKind::multicast && cost.multicasts;
+      const bool once =
+          op.kind == OpKind::multicast && costs_->message(crosses, op.left.count).multicasts;
       const bool follows = multicast[port];
-      const bool staged = !follows && crosses && stage(cost, contents.of(op.left), steps);
+      const bool staged = !follows && crosses && stages_ && stage(op.left, contents, steps);
       steps.push_back({relative(schedule.rank, target.peer, coding), target.slot,
                        departure(crosses, op.left.count, once, staged),
                        follows ? StepKind::follow : StepKind::send,
@@ -244,9 +262,10 @@ class ProgramCompiler {
   }
 
   // Whether the message is sent from staged memory; its first copy is brought there.
-  bool stage(const model::MessageCost& cost, const Content& content, std::vector<Step>& steps) {
+  bool stage(const Range& source, const Contents& contents, std::vector<Step>& steps) {
+    const model::MessageCost& cost = costs_->message(true, source.count);
     if (!cost.can_be_staged) return false;
-    Copies& copies = copies_[content];
+    Copies& copies = copies_[contents.of(source)];
     if (copies.count > 1 && !copies.staged) {
       work(work_number(cost.staging), steps);
       copies.staged = true;
@@ -273,8 +292,8 @@ class ProgramCompiler {
   }
 
   void count_copies(const Schedule& schedule) {
+    if (!stages_) return;
     copies_.clear();
-    if (!costs_->message(true, 1).can_be_staged) return;
     Contents contents;
     for (const Op& op : schedule.ops) {
       for (const schedule::Target& target : schedule.targets_of(op)) {
@@ -298,14 +317,21 @@ class ProgramCompiler {
     const auto [begin, end] = numbers_.equal_range(hash);
     for (auto known = begin; known != end; ++known) {
       const Program& program = set_.programs_[known->second];
-      if (program.slots == slots && std::ranges::equal(set_.steps(program), steps)) {
+      if (program.slots == slots && equal(set_.steps(program), steps)) {
         return known->second;
       }
     }
     const auto number = static_cast<std::uint32_t>(set_.programs_.size());
-    set_.programs_.push_back({static_cast<std::uint32_t>(set_.pool_.size()),
+    auto& pools = set_.pools_;
+    if (pools.empty() || pools.back().capacity() - pools.back().size() < steps.size()) {
+      // The first ones are short: most sets have few programs.
+      const std::size_t most = std::min(kStepsOfPool, std::size_t{1} << (pools.size() + 6));
+      pools.emplace_back().reserve(std::max(most, steps.size()));
+    }
+    set_.programs_.push_back({static_cast<std::uint32_t>(pools.size() - 1),
+                              static_cast<std::uint32_t>(pools.back().size()),
                               static_cast<std::uint32_t>(steps.size()), slots});
-    set_.pool_.insert(set_.pool_.end(), steps.begin(), steps.end());
+    pools.back().insert(pools.back().end(), steps.begin(), steps.end());
     numbers_.emplace(hash, number);
     return number;
   }
@@ -332,6 +358,7 @@ class ProgramCompiler {
   const model::Machine& machine_;
   model::Work work_;
   std::optional<model::Costs> costs_;
+  bool stages_ = false;  // messages between hosts
   // Numbers of costs by the number of elements; see departure() for the index.
   model::BySize<CostNumber> reduction_costs_, copy_costs_;
   std::array<model::BySize<std::uint32_t>, 2> reception_costs_;

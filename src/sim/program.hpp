@@ -35,7 +35,8 @@ struct Step {
   std::int32_t slot = -1;
   std::uint32_t cost = 0;
   StepKind kind = StepKind::send;
-  std::uint8_t port = 0;  // of a send: 0 within the host, 1 between hosts
+  std::uint8_t port = 0;      // of a send: 0 within the host, 1 between hosts
+  std::uint16_t padding = 0;  // so that a step is two words
 
   bool operator==(const Step&) const = default;
 };
@@ -55,7 +56,7 @@ struct StepCost {
 enum class Coding : std::uint8_t { shift, exclusive_or };
 
 struct Program {
-  std::uint32_t first = 0, count = 0;  // steps
+  std::uint32_t pool = 0, first = 0, count = 0;  // steps
   std::uint32_t slots = 0;
 
   bool operator==(const Program&) const = default;
@@ -104,7 +105,7 @@ class ProgramSet {
     return program_of_.empty() ? 0 : program_of_[static_cast<std::size_t>(rank)];
   }
   std::span<const Step> steps(const Program& program) const {
-    return {pool_.data() + program.first, program.count};
+    return {pools_[program.pool].data() + program.first, program.count};
   }
   const StepCost& cost(const Step& step) const { return costs_[step.cost]; }
   int peer(int rank, const Step& step) const {
@@ -121,7 +122,7 @@ class ProgramSet {
   bool regular_ = true;
   Time start_up_ = 0;
   std::int64_t step_count_ = 0;
-  std::vector<Step> pool_;
+  std::vector<std::vector<Step>> pools_;  // none grows, since copies would take new memory
   std::vector<StepCost> costs_;
   std::vector<Program> programs_;
   std::vector<std::uint32_t> program_of_;  // empty: all run the first
