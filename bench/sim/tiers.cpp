@@ -33,11 +33,21 @@ std::size_t bytes_most = 0;
   bytes_most = std::max(bytes_most, bytes_now);
   return made;
 }
+[[gnu::noinline]] void* operator new(std::size_t bytes, std::align_val_t alignment) {
+  void* const made = std::aligned_alloc(static_cast<std::size_t>(alignment), bytes);
+  if (made == nullptr) throw std::bad_alloc();
+  bytes_now += malloc_usable_size(made);
+  bytes_most = std::max(bytes_most, bytes_now);
+  return made;
+}
 [[gnu::noinline]] void operator delete(void* memory) noexcept {
   if (memory != nullptr) bytes_now -= malloc_usable_size(memory);
   std::free(memory);
 }
 [[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept {
+  operator delete(memory);
+}
+[[gnu::noinline]] void operator delete(void* memory, std::align_val_t) noexcept {
   operator delete(memory);
 }
 
