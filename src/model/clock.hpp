@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <concepts>
 #include <cstdint>
 #include <map>
 #include <span>
@@ -15,6 +16,7 @@
 #include <vector>
 
 #include "model/costs.hpp"
+#include "model/in_row/tape.hpp"
 #include "model/price.hpp"
 #include "schedule/schedule.hpp"
 #include "schedule/step_order.hpp"
@@ -124,6 +126,9 @@ class Clock {
     forget();
   }
 
+  // A clock of Moments also writes there what ranks do from now on; null: nowhere.
+  void record(Tape* tape) { tape_ = tape; }
+
   // As if no rank had done anything.
   void forget() {
     busy_.assign(costs_.ranks_are_apart() ? 0 : static_cast<std::size_t>(costs_.core_sets()), 0.0);
@@ -146,23 +151,27 @@ class Clock {
     rank.staged.clear();
   }
 
-  // The next call of a row. Its start is shared by its segments.
-  void begin_call(Rank& rank, const schedule::Schedule& schedule, std::int64_t segments) {
+  // The start of the next call of a row, which is shared by its segments.
+  Parts start_of_segment(std::int64_t segments) const {
     Parts start = start_up_;
     start.latency /= static_cast<double>(segments);
-    spend(rank, schedule.rank, start);
+    return start;
+  }
+  void begin_call(Rank& rank, const schedule::Schedule& schedule, std::int64_t segments) {
+    spend(rank, schedule.rank, start_of_segment(segments));
     begin_again(rank, schedule);
   }
 
   // The work on each set of cores so far; none where each rank is alone.
   const std::vector<double>& busy() const { return busy_; }
 
-  // fill(target, arrival) for each message.
+  // fill(target, arrival) for each message; it returns the arrival's number on a tape.
   template <class Fill>
   void send(const schedule::Schedule& schedule, const schedule::Op& op, Rank& rank,
             const Fill& fill) {
     std::array<bool, 2> is_multicast{};
     std::array<Time, 2> arrival;
+    std::array<const Parts*, 2> flight{};
     for (const schedule::Target& target : schedule.targets_of(op)) {
       const bool crosses = costs_.crosses_hosts(schedule.rank, target.peer);
       const std::size_t kind = crosses ? 1 : 0;
@@ -170,35 +179,38 @@ class Clock {
         const MessageCost& cost = costs_.message(crosses, op.left.count);
         const bool once = op.kind == schedule::OpKind::multicast && cost.multicasts;
         const Time left = leave(schedule, op, rank, kind, cost);
-        arrival[kind] = later_by(left, once ? cost.multicast_flight : *flight_);
+        flight[kind] = once ? &cost.multicast_flight : flight_;
+        arrival[kind] = later_by(left, *flight[kind]);
         is_multicast[kind] = once;
       }
-      fill(target, arrival[kind]);
+      const std::size_t number = fill(target, arrival[kind]);
+      write([&](Tape& tape) { tape.arrive(kind, number, flight[kind]->sum()); });
     }
   }
 
+  // `number`: of the arrival on a tape.
   void wait(const schedule::Schedule& schedule, const schedule::Op& op, Rank& rank,
-            const Time& arrival) {
+            const Time& arrival, std::size_t number = 0) {
     const schedule::Slot& slot = schedule.slots[static_cast<std::size_t>(op.slot)];
     const bool blocks = arrival.ns > rank.now.ns;
     if (blocks) rank.now = arrival;
-    if (blocks && !helps_ && costs_.shares_cores(costs_.core_set(schedule.rank))) {
-      spend(rank, schedule.rank, hand_over_);
-    }
+    if (blocks && hands_over(schedule.rank)) spend(rank, schedule.rank, hand_over_);
     const bool crosses = costs_.crosses_hosts(schedule.rank, slot.source);
-    spend(rank, schedule.rank, costs_.message(crosses, slot.count).reception);
+    const Parts& reception = costs_.message(crosses, slot.count).reception;
+    spend(rank, schedule.rank, reception);
+    write([&](Tape& tape) { tape.wait(schedule.rank, number, reception.sum()); });
   }
 
   void compute(const schedule::Schedule& schedule, const schedule::Op& op, Rank& rank) {
     if (op.kind == schedule::OpKind::reduce) {
-      spend(rank, schedule.rank, costs_.reduction(op.target.count));
+      work(rank, schedule.rank, costs_.reduction(op.target.count));
     } else if (op.kind == schedule::OpKind::sum) {
       const Parts& reduction = costs_.reduction(op.target.count);
       for (std::int32_t i = 1; i < op.operand_count; ++i) {
-        spend(rank, schedule.rank, reduction);
+        work(rank, schedule.rank, reduction);
       }
     } else if (op.left != op.target) {
-      spend(rank, schedule.rank, costs_.copy(op.target.count));
+      work(rank, schedule.rank, costs_.copy(op.target.count));
     }
     rank.contents.note_write(op.target);
   }
@@ -270,8 +282,19 @@ class Clock {
   }
 
   int core_set(int rank) const { return costs_.core_set(rank); }
+  // The time until a rank has a core after a wait.
+  double hand_over_ns(int rank) const { return hands_over(rank) ? hand_over_.sum() : 0; }
 
  private:
+  template <class Write>
+  void write(const Write& entry) {
+    if constexpr (std::same_as<Time, Moment>) {
+      if (tape_ != nullptr) entry(*tape_);
+    }
+  }
+
+  bool hands_over(int rank) const { return !helps_ && costs_.shares_cores(costs_.core_set(rank)); }
+
   // Each rank on a core needs it once in each segment.
   double turns_of_helped() const {
     double turns = 0;
@@ -293,6 +316,11 @@ class Clock {
     if (!busy_.empty()) busy_[static_cast<std::size_t>(costs_.core_set(number))] += parts.sum();
   }
 
+  void work(Rank& rank, int number, const Parts& parts) {
+    spend(rank, number, parts);
+    write([&](Tape& tape) { tape.spend(number, parts.sum()); });
+  }
+
   // Occupies the rank with a message and its port; when it leaves. Sets flight_.
   Time leave(const schedule::Schedule& schedule, const schedule::Op& op, Rank& rank,
              std::size_t kind, const MessageCost& cost) {
@@ -302,12 +330,15 @@ class Clock {
       is_staged = rank.copies[key] > 1;
       if (is_staged && !rank.staged[key]) {
         rank.staged[key] = true;
-        spend(rank, schedule.rank, cost.staging);
+        work(rank, schedule.rank, cost.staging);
       }
     }
-    spend(rank, schedule.rank, is_staged ? cost.occupies_staged : cost.occupies);
+    const Parts& occupies = is_staged ? cost.occupies_staged : cost.occupies;
+    const Parts& gap = is_staged ? cost.gap_staged : cost.gap;
+    spend(rank, schedule.rank, occupies);
     const Time left = later(rank.now, rank.port[kind]);
-    rank.port[kind] = later_by(left, is_staged ? cost.gap_staged : cost.gap);
+    rank.port[kind] = later_by(left, gap);
+    write([&](Tape& tape) { tape.leave(schedule.rank, kind, occupies.sum(), gap.sum()); });
     flight_ = is_staged ? &cost.flight_staged : &cost.flight;
     return left;
   }
@@ -332,6 +363,7 @@ class Clock {
   double turns_ns_;           // of helped ranks, in each segment
   std::vector<double> busy_;  // of each set of cores; none where each rank is alone
   std::vector<char> needed_;
+  Tape* tape_ = nullptr;
   const Parts* flight_ = nullptr;  // of the message that left last
 };
 

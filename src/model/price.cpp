@@ -7,6 +7,8 @@
 
 #include "base/check.hpp"
 #include "model/clock.hpp"
+#include "model/in_row/bound_ranks.hpp"
+#include "model/in_row/tape.hpp"
 #include "model/outline/walk.hpp"
 
 namespace unisono::model {
@@ -34,39 +36,6 @@ Price price_of_end(const Clock<Time>& clock, const Time& last, int last_rank,
   return price;
 }
 
-// Marks ranks that wait for ranks which wait for them, if calls follow each other. It also marks
-// ranks between two such groups. The others may be some calls ahead or behind.
-std::vector<bool> find_bound(std::span<const Schedule> set) {
-  std::vector<std::vector<std::size_t>> from(set.size()), to(set.size());
-  for (const Schedule& schedule : set) {
-    const auto sender = static_cast<std::size_t>(schedule.rank);
-    for (const Target& target : schedule.targets) {
-      to[sender].push_back(static_cast<std::size_t>(target.peer));
-      from[static_cast<std::size_t>(target.peer)].push_back(sender);
-    }
-  }
-  std::vector<bool> bound(set.size(), true);
-  // Ranks without senders are free, and those that have free senders only; and likewise receivers.
-  const auto release = [&](const auto& before, const auto& after) {
-    std::vector<std::size_t> left(set.size()), free;
-    for (std::size_t rank = 0; rank < set.size(); ++rank) {
-      left[rank] = before[rank].size();
-      if (left[rank] == 0) free.push_back(rank);
-    }
-    while (!free.empty()) {
-      const std::size_t rank = free.back();
-      free.pop_back();
-      bound[rank] = false;
-      for (const std::size_t next : after[rank]) {
-        if (--left[next] == 0) free.push_back(next);
-      }
-    }
-  };
-  release(from, to);
-  release(to, from);
-  return bound;
-}
-
 }  // namespace
 
 // Executes all ranks, each until a wait for an empty slot; the rank that fills this slot lets it
@@ -75,27 +44,56 @@ template <class Time>
 class PriceWalk {
  public:
   explicit PriceWalk(Costs& costs) : clock_(costs) {}
-
-  // nullopt if the price is `most_ns` or more, which it may notice before it has executed all.
+  // That of one call alone. nullopt if the price is `most_ns` or more, which it may notice before
+  // it has executed all.
   std::optional<Price> price(std::span<const Schedule> set, const Calls& calls, double most_ns) {
     begin(set, calls, most_ns);
+    if (calls.slot_indexes > 0) begin_tape();
     if (!walk()) return std::nullopt;
+    clock_.record(nullptr);
     std::size_t last = last_rank();
-    const double alone_ns = ranks_[last].now.ns;
+    alone_ns_ = ranks_[last].now.ns;
     Time end = ranks_[last].now;
     std::vector<double> busy = clock_.busy();
     if (calls.segments > 1) {
       most_ns_ = kAnyPrice;
-      again([&](std::size_t r) { clock_.begin_again(ranks_[r], set_[r]); });
+      again();
       last = last_rank();
       end = of_segments(end, ranks_[last].now, calls.segments);
       for (double& each : busy) each *= static_cast<double>(calls.segments);
     }
     Price price = price_of_end(clock_, end, static_cast<int>(last), busy, calls.segments);
-    if (price.ns >= most_ns) return std::nullopt;
-    most_ns_ = kAnyPrice;
-    if (calls.slot_indexes > 0) price.in_row_ns = in_row(calls, alone_ns);
-    return price;
+    return price.ns < most_ns ? std::optional(price) : std::nullopt;
+  }
+
+  // The nanoseconds in a row, after price() of the same set, which has filled the tape.
+  double in_row(const Calls& calls) const {
+    Replay replay(tape_, at_the_end(), arrivals_.size(), clock_.busy());
+    const double start_ns = clock_.start_of_segment(calls.segments).sum();
+    const auto repeat = [&](int times) {
+      for (; times > 0; --times) replay.go_on(start_ns);
+    };
+    repeat(kCallsBefore - 1);
+    const std::vector<Replay::Rank> before = replay.ranks();
+    const std::vector<double> busy_before = replay.busy();
+    repeat(kCallsInRow);
+    // A rank may not be further ahead than its slot indexes.
+    typename Clock<Time>::InRow row{
+        .ns = alone_ns_ / calls.slot_indexes, .busy = replay.busy(), .turns = {}};
+    for (std::size_t r = 0; r < before.size(); ++r) {
+      row.ns = std::max(row.ns, (replay.ranks()[r].now - before[r].now) / kCallsInRow);
+    }
+    for (std::size_t set = 0; set < row.busy.size(); ++set) {
+      row.busy[set] = (row.busy[set] - busy_before[set]) / kCallsInRow;
+    }
+    const std::vector<bool> bound = find_bound(set_);
+    row.overlaps = std::ranges::find(bound, true) == bound.end();
+    row.turns.resize(row.busy.size());
+    for (std::size_t r = 0; r < ranks_.size() && !row.turns.empty(); ++r) {
+      row.turns[static_cast<std::size_t>(clock_.core_set(static_cast<int>(r)))] +=
+          bound[r] ? 1.0 : 1.0 / calls.slot_indexes;
+    }
+    return clock_.finish_in_row(row) * static_cast<double>(calls.segments);
   }
 
  private:
@@ -117,49 +115,25 @@ class PriceWalk {
     shares_ = clock_.all_share_cores();
   }
 
+  // A message leaves and arrives, and its sender may stage it.
+  void begin_tape() {
+    std::size_t most = 0;
+    for (const Schedule& schedule : set_) most += schedule.ops.size() + 3 * schedule.targets.size();
+    tape_.begin(most);
+    clock_.record(&tape_);
+  }
+
   void fill_ready() {
     ready_.resize(set_.size());
     for (std::size_t r = 0; r < set_.size(); ++r) ready_[r] = static_cast<int>(r);
   }
 
-  // The next segment or call of all.
-  template <class Begin>
-  void again(const Begin& begin) {
+  // The next segment of all.
+  void again() {
     for (Arrival& each : arrivals_) each.is_there = false;
-    for (std::size_t r = 0; r < ranks_.size(); ++r) begin(r);
+    for (std::size_t r = 0; r < ranks_.size(); ++r) clock_.begin_again(ranks_[r], set_[r]);
     fill_ready();
     walk();
-  }
-
-  double in_row(const Calls& calls, double alone_ns) {
-    const auto repeat = [&](int times) {
-      for (; times > 0; --times) {
-        again([&](std::size_t r) { clock_.begin_call(ranks_[r], set_[r], calls.segments); });
-      }
-    };
-    repeat(kCallsBefore - 1);
-    std::vector<double> before;
-    before.reserve(ranks_.size());
-    for (const auto& rank : ranks_) before.push_back(rank.now.ns);
-    const std::vector<double> busy_before = clock_.busy();
-    repeat(kCallsInRow);
-    // A rank may not be further ahead than its slot indexes.
-    typename Clock<Time>::InRow row{
-        .ns = alone_ns / calls.slot_indexes, .busy = clock_.busy(), .turns = {}};
-    for (std::size_t r = 0; r < ranks_.size(); ++r) {
-      row.ns = std::max(row.ns, (ranks_[r].now.ns - before[r]) / kCallsInRow);
-    }
-    for (std::size_t set = 0; set < row.busy.size(); ++set) {
-      row.busy[set] = (row.busy[set] - busy_before[set]) / kCallsInRow;
-    }
-    const std::vector<bool> bound = find_bound(set_);
-    row.overlaps = std::ranges::find(bound, true) == bound.end();
-    row.turns.resize(row.busy.size());
-    for (std::size_t r = 0; r < ranks_.size() && !row.turns.empty(); ++r) {
-      row.turns[static_cast<std::size_t>(clock_.core_set(static_cast<int>(r)))] +=
-          bound[r] ? 1.0 : 1.0 / calls.slot_indexes;
-    }
-    return clock_.finish_in_row(row) * static_cast<double>(calls.segments);
   }
 
   // One segment; false if it stopped early, since the price is too high.
@@ -171,6 +145,20 @@ class PriceWalk {
       if (is_too_dear(rank)) return false;
     }
     return true;
+  }
+
+  std::vector<Replay::Rank> at_the_end() const {
+    std::vector<Replay::Rank> ranks;
+    ranks.reserve(ranks_.size());
+    for (const RankClock<Time>& rank : ranks_) {
+      const int number = static_cast<int>(ranks.size());
+      ranks.push_back({.now = rank.now.ns,
+                       .port = {rank.port[0].ns, rank.port[1].ns},
+                       .staging_ns = rank.staging.sum(),
+                       .hand_over_ns = clock_.hand_over_ns(number),
+                       .set = static_cast<std::size_t>(clock_.core_set(number))});
+    }
+    return ranks;
   }
 
   // No clock goes back, and work does not become less.
@@ -198,28 +186,32 @@ class PriceWalk {
     for (; rank.next < schedule.ops.size(); ++rank.next) {
       const Op& op = schedule.ops[rank.next];
       if (op.kind == OpKind::wait) {
-        const Arrival& arrival = arrivals_[first_slot + static_cast<std::size_t>(op.slot)];
+        const std::size_t number = first_slot + static_cast<std::size_t>(op.slot);
+        const Arrival& arrival = arrivals_[number];
         if (!arrival.is_there) {
           rank.awaited = op.slot;
           return;
         }
-        clock_.wait(schedule, op, rank, arrival.at);
+        clock_.wait(schedule, op, rank, arrival.at, number);
       } else if (schedule::writes_range(op)) {
         clock_.compute(schedule, op, rank);
       } else {
         clock_.send(schedule, op, rank,
-                    [&](const Target& target, const Time& at) { fill(target, at); });
+                    [&](const Target& target, const Time& at) { return fill(target, at); });
       }
     }
   }
 
-  void fill(const Target& target, const Time& at) {
+  std::size_t fill(const Target& target, const Time& at) {
     const auto peer = static_cast<std::size_t>(target.peer);
-    arrivals_[first_slots_[peer] + static_cast<std::size_t>(target.slot)] = {at, true};
+    const std::size_t number = first_slots_[peer] + static_cast<std::size_t>(target.slot);
+    arrivals_[number] = {at, true};
     RankClock<Time>& rank = ranks_[peer];
-    if (rank.awaited != target.slot) return;
-    rank.awaited = -1;
-    ready_.push_back(target.peer);
+    if (rank.awaited == target.slot) {
+      rank.awaited = -1;
+      ready_.push_back(target.peer);
+    }
+    return number;
   }
 
   struct Arrival {
@@ -229,6 +221,7 @@ class PriceWalk {
 
   std::span<const Schedule> set_;
   Clock<Time> clock_;
+  double alone_ns_ = 0;  // of the first segment
   double most_ns_ = kAnyPrice;
   std::int64_t segments_ = 1;
   bool shares_ = false;  // ranks share each set of cores
@@ -236,6 +229,7 @@ class PriceWalk {
   std::vector<std::size_t> first_slots_;  // by rank: in arrivals_
   std::vector<Arrival> arrivals_;         // by slot of each rank
   std::vector<int> ready_;
+  Tape tape_;  // of the first segment, if calls in a row are asked for
 };
 
 namespace {
@@ -301,6 +295,7 @@ class AlikeWalk {
         // of that number.
         clock_.send(any_, op, rank_, [&](const Target& target, const Time& at) {
           arrivals_[static_cast<std::size_t>(target.slot)] = at;
+          return static_cast<std::size_t>(target.slot);
         });
       }
     }
@@ -322,7 +317,7 @@ double least_ns_of(Clock<Instant>& clock, const Schedule& one, const Calls& call
     } else if (schedule::writes_range(op)) {
       clock.compute(one, op, rank);
     } else {
-      clock.send(one, op, rank, [](const Target&, const Instant&) {});
+      clock.send(one, op, rank, [](const Target&, const Instant&) { return std::size_t{0}; });
     }
   }
   if (segments == Segments::one) return rank.now.ns;
@@ -335,7 +330,10 @@ Price price(std::span<const Schedule> set, const Machine& machine, const Work& w
             const Calls& calls) {
   UNISONO_CHECK(!set.empty(), "the price of no schedules");
   Costs costs(machine, work, set.front().shape);
-  return *PriceWalk<Moment>(costs).price(set, calls, kAnyPrice);
+  PriceWalk<Moment> walk(costs);
+  Price price = *walk.price(set, calls, kAnyPrice);
+  if (calls.slot_indexes > 0) price.in_row_ns = walk.in_row(calls);
+  return price;
 }
 
 double least_ns(const Schedule& one, const Machine& machine, const Work& work, const Calls& calls,

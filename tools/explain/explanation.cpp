@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "algorithm/mock/slot_counts.hpp"
+#include "algorithm/pattern/circulant_turns.hpp"
 #include "comm/communicator.hpp"
 #include "engine/nic/nic_group.hpp"
 #include "nic/service/probe.hpp"
@@ -227,6 +229,10 @@ base::Result<Explanation> explain(const plan::Call& call, const RanksPlace& plac
   const select::Choice& choice = result.choice;
   schedule::Spares spares;
   const schedule::Spares::Use use_spares(spares);
+  algorithm::pattern::CirculantTurns turns;
+  const algorithm::pattern::CirculantTurns::Use use_turns(turns);
+  algorithm::mock::SlotCounts slots;
+  const algorithm::mock::SlotCounts::Use use_slots(slots);
   result.price = find_price(*choice.algorithm, choice.parameters, shape, pricing, result.priced);
   for (const algorithm::Algorithm& row : algorithm::table()) {
     if (row.collective != call.collective) continue;
