@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/text.hpp"
+#include "picture/svg_text.hpp"
 #include "profile/report.hpp"
 
 namespace unisono::tools {
@@ -20,22 +21,6 @@ namespace {
 constexpr double kWidth = 960, kLeft = 90, kRight = 190, kTop = 50, kPanel = 190, kGap = 60;
 constexpr const char* kColours[] = {"#4e79a7", "#f28e2b", "#e15759", "#76b7b2", "#59a14f",
                                     "#edc948", "#b07aa1", "#ff9da7", "#9c755f", "#bab0ac"};
-
-std::string escaped(std::string_view text) {
-  std::string result;
-  for (const char c : text) {
-    if (c == '<') {
-      result += "&lt;";
-    } else if (c == '>') {
-      result += "&gt;";
-    } else if (c == '&') {
-      result += "&amp;";
-    } else {
-      result += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
-    }
-  }
-  return result;
-}
 
 // At most ten characters, which fit beside the axis.
 std::string axis_label(double value) {
@@ -142,7 +127,7 @@ class Picture {
       y -= height;
       add(R"(<rect x="{:.1f}" y="{:.2f}" width="{:.1f}" height="{:.2f}" fill="{}">)"
           R"(<title>{}: {:.6g}</title></rect>)",
-          x, y, width, height, kColours[i], escaped(label(i)), parts[i]);
+          x, y, width, height, kColours[i], svg_text(label(i)), parts[i]);
     }
   }
 
@@ -156,7 +141,7 @@ class Picture {
     double y = kTop;
     for (std::size_t i = 0; i < std::min(names_.size(), kMostNames); ++i, y += 20) {
       add(R"(<rect x="{}" y="{}" width="14" height="14" fill="{}"/><text x="{}" y="{}">{}</text>)",
-          kWidth - kRight + 16, y, kColours[i], kWidth - kRight + 36, y + 12, escaped(label(i)));
+          kWidth - kRight + 16, y, kColours[i], kWidth - kRight + 36, y + 12, svg_text(label(i)));
     }
   }
 

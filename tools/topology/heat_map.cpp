@@ -7,6 +7,8 @@
 #include <iterator>
 #include <vector>
 
+#include "picture/svg_text.hpp"
+
 namespace unisono::tools {
 namespace {
 
@@ -25,26 +27,6 @@ std::string colour(int load, int greatest) {
   return fmt::format("#{:02x}{:02x}{:02x}", mix(254, 128), mix(217, 0), mix(118, 38));
 }
 
-std::string escaped(std::string_view text) {
-  std::string result;
-  for (const char c : text) {
-    switch (c) {
-      case '<':
-        result += "&lt;";
-        break;
-      case '>':
-        result += "&gt;";
-        break;
-      case '&':
-        result += "&amp;";
-        break;
-      default:
-        result += c;
-    }
-  }
-  return result;
-}
-
 class Picture {
  public:
   Picture(const Placement& placement, std::span<const int> loads)
@@ -59,7 +41,7 @@ class Picture {
     add(R"(<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {} {}")", kWidth, height);
     add(R"(  font-family="sans-serif" font-size="12">)");
     add(R"(<rect width="100%" height="100%" fill="white"/>)");
-    add(R"(<text x="10" y="22" font-size="15">{}</text>)", escaped(title));
+    add(R"(<text x="10" y="22" font-size="15">{}</text>)", svg_text(title));
     for (int level = tree_.levels() - 1; level >= 0; --level) {
       strip(true, level);
       strip(false, level);

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/text.hpp"
+#include "picture/axis.hpp"
 
 namespace unisono::tools::tune {
 namespace {
@@ -21,30 +22,6 @@ constexpr double kPictureWidth = 720, kPictureLeft = 80, kPictureRight = 150;
 constexpr double kFirstPanel = 40, kPanelHeight = 230, kPanelGap = 80;
 constexpr const char* kSeriesColours[] = {"#4e79a7", "#e15759", "#59a14f", "#f28e2b",
                                           "#b07aa1", "#76b7b2", "#9c755f", "#edc948"};
-constexpr int kLinearMarks = 5;
-
-// Places of values between its ends, from 0 to 1.
-struct Axis {
-  double low = 0, high = 1;
-  bool is_log = false;
-
-  double share(double value) const {
-    if (is_log) return std::log(std::max(value, low) / low) / std::log(high / low);
-    return (value - low) / (high - low);
-  }
-  // Powers of ten, or equal steps.
-  std::vector<double> marks() const {
-    std::vector<double> values;
-    if (is_log) {
-      for (double each = low; each <= high * 1.001; each *= 10) values.push_back(each);
-    } else {
-      for (int i = 0; i < kLinearMarks; ++i) {
-        values.push_back(low + (high - low) * i / (kLinearMarks - 1));
-      }
-    }
-    return values;
-  }
-};
 
 struct PlotPoint {
   double x = 0;
@@ -61,15 +38,6 @@ double highest_us(const Comparison& each) {
   return std::max(each.measured_ns + each.plus_minus, each.predicted_ns) / 1e3;
 }
 
-// The least of 1, 2 and 5 times a power of ten that is no less.
-double round_up(double value) {
-  const double power = std::pow(10, std::floor(std::log10(value)));
-  for (const double times : {1.0, 2.0, 5.0}) {
-    if (times * power >= value) return times * power;
-  }
-  return 10 * power;
-}
-
 // The times of all series: from 0 in round steps, or from one power of ten to another.
 Axis time_axis(const std::vector<Series>& all, bool is_log) {
   double low = std::numeric_limits<double>::infinity(), high = 0;
@@ -80,8 +48,7 @@ Axis time_axis(const std::vector<Series>& all, bool is_log) {
     }
   }
   if (high <= 0) return {.low = is_log ? 1.0 : 0.0, .high = 10, .is_log = is_log};
-  constexpr int kSteps = kLinearMarks - 1;
-  if (!is_log) return {.low = 0, .high = kSteps * round_up(high / kSteps), .is_log = false};
+  if (!is_log) return Axis::from_zero(high);
   low = std::pow(10, std::floor(std::log10(std::max(low, 1e-3))));
   return {.low = low,
           .high = std::max(low * 10, std::pow(10, std::ceil(std::log10(high)))),
