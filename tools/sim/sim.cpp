@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // unisono sim: a collective on a machine that need not be here. It picks the quickest tier that can
-// do what the options ask for, and prints a table or JSON; it writes timelines, and schedules for
-// other simulators.
+// do what the options ask for, and prints a table or JSON; it writes pictures, timelines, and
+// schedules for other simulators.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -32,6 +32,7 @@
 #include "sim/export.hpp"
 #include "sim/goal/goal_binary.hpp"
 #include "sim/goal/goal_file.hpp"
+#include "sim/picture.hpp"
 #include "sim/sweep.hpp"
 #include "text_file.hpp"
 
@@ -52,7 +53,7 @@ struct SimOptions {
   int barrier_after = 0;
   std::uint64_t seed = 1;
   bool json = false;
-  std::string timeline, goal, goal_binary, chakra, from_goal;
+  std::string picture, timeline, goal, goal_binary, chakra, from_goal;
 
   bool wants_events() const {
     return contention != "none" || !noise.empty() || skew != "0" || loss > 0 || barrier_after > 0 ||
@@ -255,16 +256,26 @@ int hosts_of(const Case& which) {
   return which.work.apart ? which.shape.ranks : 1;
 }
 
+std::string name_of(const SimOptions& options, const Case& which) {
+  if (which.row == nullptr) return options.from_goal;
+  return fmt::format("{}/{}", schedule::collective_name(which.row->collective),
+                     algorithm::describe(*which.row, which.parameters));
+}
+
+std::string title_of(const SimOptions& options, const Case& which) {
+  const schedule::Shape& shape = which.shape;
+  const std::string hosts =
+      options.hosts.empty() ? "" : fmt::format(" of {} hosts", hosts_of(which));
+  return fmt::format("{}, {} ranks{}, {} x {} on {}", name_of(options, which), shape.ranks, hosts,
+                     shape.count, options.type, which.machine.name);
+}
+
 void print(const SimOptions& options, const Case& which, const sim::ProgramSet& programs,
            const Report& report) {
-  const std::string name =
-      which.row == nullptr ? options.from_goal
-                           : fmt::format("{}/{}", schedule::collective_name(which.row->collective),
-                                         algorithm::describe(*which.row, which.parameters));
   const Ends ends = ends_of(report.result.outcome);
   const sim::EventOutcome& result = report.result;
   if (options.json) {
-    const nlohmann::ordered_json json{{"schedule", name},
+    const nlohmann::ordered_json json{{"schedule", name_of(options, which)},
                                       {"ranks", which.shape.ranks},
                                       {"hosts", hosts_of(which)},
                                       {"count", which.shape.count},
@@ -284,11 +295,7 @@ void print(const SimOptions& options, const Case& which, const sim::ProgramSet& 
     fmt::print("{}\n", json.dump(1));
     return;
   }
-  const schedule::Shape& shape = which.shape;
-  const std::string hosts =
-      options.hosts.empty() ? "" : fmt::format(" of {} hosts", hosts_of(which));
-  fmt::print("{}, {} ranks{}, {} x {} on {}\n", name, shape.ranks, hosts, shape.count, options.type,
-             which.machine.name);
+  fmt::print("{}\n", title_of(options, which));
   fmt::print("{:<22} {}\n", "tier", report.tier);
   fmt::print("{:<22} {}\n", "steps of all ranks", programs.step_count());
   fmt::print("{:<22} {}\n", "steps simulated", result.outcome.steps);
@@ -321,6 +328,11 @@ base::Status run_sim(const SimOptions& options) {
   which.shape.ranks = programs.ranks();
   UNISONO_ASSIGN(Report report, simulate(options, which, programs));
   print(options, which, programs, report);
+  if (!options.picture.empty()) {
+    const sim::SimulationResult& result = report.result.outcome;
+    UNISONO_TRY(write_text_file(options.picture,
+                                ends_picture(title_of(options, which), result, which.shape.ranks)));
+  }
   if (!options.goal.empty()) UNISONO_TRY(write_text_file(options.goal, goal_text(programs)));
   if (!options.goal_binary.empty()) {
     UNISONO_TRY(write_text_file(options.goal_binary, sim::goal_binary(programs)));
@@ -411,6 +423,7 @@ void add_sim(CLI::App& app, int& exit_status) {
       ->default_str("auto");
   add_disturbances(*command, *options);
   command->add_flag("--json", options->json, "JSON instead of a table");
+  command->add_option("--picture", options->picture, "Write when the ranks end as an SVG picture");
   command->add_option("--timeline", options->timeline,
                       "Write what each rank does, for Perfetto or chrome://tracing");
   // Other simulators know no hosts.
