@@ -46,6 +46,8 @@ def test_transcripts(transcript):
     for command, expected in commands(transcript):
         ended = run("sh", "-c", command)
         assert ended.returncode == 0, ended.stdout
-        assert matches(expected, ended.stdout.splitlines()), ended.stdout
-        printed.append(ended.stdout)
+        # Gloo of an older torch tells of its connections.
+        lines = [line for line in ended.stdout.splitlines() if not line.startswith("[Gloo]")]
+        assert matches(expected, lines), ended.stdout
+        printed.append("\n".join(lines))
     assert len(set(printed)) == 1  # the back end changes nothing
