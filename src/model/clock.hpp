@@ -207,8 +207,11 @@ class Clock {
     } else if (op.kind == schedule::OpKind::sum) {
       const Parts& reduction = costs_.reduction(op.target.count);
       for (std::int32_t i = 1; i < op.operand_count; ++i) {
-        work(rank, schedule.rank, reduction);
+        spend(rank, schedule.rank, reduction);
       }
+      write([&](Tape& tape) {
+        tape.spend(schedule.rank, reduction.sum(), std::max(op.operand_count, 1) - 1);
+      });
     } else if (op.left != op.target) {
       work(rank, schedule.rank, costs_.copy(op.target.count));
     }

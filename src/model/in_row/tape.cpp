@@ -15,10 +15,10 @@ void Replay::go_on(double start_ns) {
     Rank& rank = ranks_[static_cast<std::size_t>(entry.rank)];
     switch (entry.kind) {
       case Tape::Kind::spend:
-        spend(rank, entry.ns);
+        for (std::uint32_t i = 0; i < entry.number; ++i) spend(rank, entry.ns);
         break;
       case Tape::Kind::wait:
-        if (const double arrival = arrivals_[entry.arrival]; arrival > rank.now) {
+        if (const double arrival = arrivals_[entry.number]; arrival > rank.now) {
           rank.now = arrival;
           if (rank.hand_over_ns != 0) spend(rank, rank.hand_over_ns);
         }
@@ -32,7 +32,7 @@ void Replay::go_on(double start_ns) {
         break;
       }
       case Tape::Kind::arrive:
-        arrivals_[entry.arrival] = left[entry.port] + entry.ns;
+        arrivals_[entry.number] = left[entry.port] + entry.ns;
         break;
     }
   }

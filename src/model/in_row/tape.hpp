@@ -20,8 +20,10 @@ class Tape {
     entries_.clear();
     entries_.reserve(most);
   }
-  // A rank is busy.
-  void spend(int rank, double ns) { add(Kind::spend, 0, rank, ns); }
+  // A rank is busy so many times in turn.
+  void spend(int rank, double ns, std::int64_t times = 1) {
+    add(Kind::spend, 0, rank, ns, 0, static_cast<std::size_t>(times));
+  }
   // A rank needs the arrival of that number, and receives it.
   void wait(int rank, std::size_t arrival, double reception_ns) {
     add(Kind::wait, 0, rank, reception_ns, 0, arrival);
@@ -42,16 +44,16 @@ class Tape {
     Kind kind;
     std::uint8_t port;
     std::int32_t rank;
-    std::uint32_t arrival;
+    std::uint32_t number;  // of an arrival, or of times
     double ns, gap_ns;
   };
 
   void add(Kind kind, std::size_t port, int rank, double ns, double gap_ns = 0,
-           std::size_t arrival = 0) {
+           std::size_t number = 0) {
     entries_.push_back({.kind = kind,
                         .port = static_cast<std::uint8_t>(port),
                         .rank = rank,
-                        .arrival = static_cast<std::uint32_t>(arrival),
+                        .number = static_cast<std::uint32_t>(number),
                         .ns = ns,
                         .gap_ns = gap_ns});
   }
