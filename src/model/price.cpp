@@ -2,6 +2,7 @@
 #include "model/price.hpp"
 
 #include <algorithm>
+#include <concepts>
 #include <utility>
 #include <vector>
 
@@ -44,11 +45,14 @@ template <class Time>
 class PriceWalk {
  public:
   explicit PriceWalk(Costs& costs) : clock_(costs) {}
-  // That of one call alone. nullopt if the price is `most_ns` or more, which it may notice before
-  // it has executed all.
+
+  // The price of a call alone. nullopt if it is `most_ns` or more, which it may notice before it
+  // has executed all.
   std::optional<Price> price(std::span<const Schedule> set, const Calls& calls, double most_ns) {
     begin(set, calls, most_ns);
-    if (calls.slot_indexes > 0) begin_tape();
+    if constexpr (std::same_as<Time, Moment>) {
+      if (calls.slot_indexes > 0) begin_tape();
+    }
     if (!walk()) return std::nullopt;
     clock_.record(nullptr);
     std::size_t last = last_rank();

@@ -12,7 +12,7 @@ namespace unisono::harness {
 
 template <class Condition>
 void await(Condition&& holds) {
-  constexpr int kLooks = 1000;  // at once, for what comes soon
+  constexpr int kLooks = 1000;  // without a pause, for what comes soon
   for (int look = 0; look < kLooks; ++look) {
     if (holds()) return;
     sched_yield();
