@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "base/index.hpp"
-#include "sim/program.hpp"
+#include "sim/program/program.hpp"
 
 namespace unisono::sim {
 

@@ -56,11 +56,11 @@ class Senders {
     }
     origins_.resize(slots);
     for (int rank = 0; rank < programs.ranks(); ++rank) {
-      const auto steps = programs.steps(programs.program(rank));
-      for (std::uint32_t i = 0; i < steps.size(); ++i) {
-        if (!sends(steps[i])) continue;
-        origins_[place(programs.peer(rank, steps[i]), steps[i].slot)] = {rank, i};
-      }
+      std::uint32_t number = 0;
+      programs.for_each_step(programs.program(rank), [&](const Step& step) {
+        if (sends(step)) origins_[place(programs.peer(rank, step), step.slot)] = {rank, number};
+        ++number;
+      });
     }
   }
 
@@ -92,10 +92,10 @@ Colours first_colours(const ProgramSet& programs, std::span<const Time> skew) {
     const std::size_t number = programs.program_number(rank);
     if (!known[number]) {
       std::uint64_t hash = 0;
-      for (const Step& step : programs.steps(programs.program(rank))) {
+      programs.for_each_step(programs.program(rank), [&](const Step& step) {
         hash = mix(hash, step.cost | static_cast<std::uint64_t>(step.kind) << 32 |
                              static_cast<std::uint64_t>(step.port) << 40);
-      }
+      });
       of_program[number] = hash;
       known[number] = true;
     }
@@ -114,13 +114,13 @@ RankClasses classes_of(const ProgramSet& programs, const Senders& senders,
     Colours finer = colours;
     for (int rank = 0; rank < programs.ranks(); ++rank) {
       std::uint64_t& colour = finer[static_cast<std::size_t>(rank)];
-      for (const Step& step : programs.steps(programs.program(rank))) {
-        if (step.kind != StepKind::wait) continue;
+      programs.for_each_step(programs.program(rank), [&](const Step& step) {
+        if (step.kind != StepKind::wait) return;
         const Origin& origin = senders.of(rank, step.slot);
         UNISONO_CHECK(origin.rank >= 0, "a slot that nobody fills");
         colour = mix(colour, colours[static_cast<std::size_t>(origin.rank)]);
         colour = mix(colour, origin.step);
-      }
+      });
     }
     colours = std::move(finer);
     count = distinct(colours);
@@ -147,6 +147,7 @@ class ClassRun {
       State state;
       state.clock.now =
           programs.start_up() + (skew.empty() ? 0 : skew[static_cast<std::size_t>(rank)]);
+      state.place = program.begin();
       state.arrivals.assign(program.count, kUnfilled);
       states_.push_back(std::move(state));
     }
@@ -174,33 +175,34 @@ class ClassRun {
  private:
   struct State {
     Clock clock;
-    std::uint32_t next = 0;
+    Place place;
+    std::uint32_t next = 0;  // step
     std::int64_t sent = 0;
     std::vector<Time> arrivals;  // of the messages of its steps
   };
 
   bool advance(std::size_t number) {
     const int rank = classes_.first_rank[number];
-    const auto steps = programs_.steps(programs_.program(rank));
     State& state = states_[number];
     const std::uint32_t begin = state.next;
-    for (; state.next < steps.size(); ++state.next) {
-      const Step& step = steps[state.next];
+    programs_.go_on(state.place, [&](const Step& step) {
       const StepCost& cost = programs_.cost(step);
       if (sends(step)) {
-        state.arrivals[state.next] = state.clock.send(step, cost);
+        state.arrivals[state.next++] = state.clock.send(step, cost);
         ++state.sent;
-        continue;
+        return true;
       }
       if (step.kind == StepKind::wait) {
         const Origin& origin = senders_.of(rank, step.slot);
         const std::uint32_t sender = classes_.of_rank[static_cast<std::size_t>(origin.rank)];
         const Time arrival = states_[sender].arrivals[origin.step];
-        if (arrival == kUnfilled) break;
+        if (arrival == kUnfilled) return false;
         state.clock.now = std::max(state.clock.now, arrival);
       }
       state.clock.now += cost.occupied;
-    }
+      ++state.next;
+      return true;
+    });
     return state.next != begin;
   }
 
@@ -214,19 +216,18 @@ class ClassRun {
 
 SimulationResult collapse_alike(const ProgramSet& programs) {
   UNISONO_CHECK(programs.alike(), "ranks that are not alike, as one");
-  const auto steps = programs.steps(programs.program(0));
   Clock clock;
   clock.now = programs.start_up();
   // A message of this rank to a peer's slot stands for the one that it receives in its slot of that
   // number.
   std::vector<Time> arrivals(programs.program(0).slots, kUnfilled);
   SimulationResult outcome;
-  for (const Step& step : steps) {
+  programs.for_each_step(programs.program(0), [&](const Step& step) {
     const StepCost& cost = programs.cost(step);
     if (sends(step)) {
       arrivals[static_cast<std::size_t>(step.slot)] = clock.send(step, cost);
       outcome.messages += programs.ranks();
-      continue;
+      return;
     }
     if (step.kind == StepKind::wait) {
       const Time arrival = arrivals[static_cast<std::size_t>(step.slot)];
@@ -234,9 +235,9 @@ SimulationResult collapse_alike(const ProgramSet& programs) {
       clock.now = std::max(clock.now, arrival);
     }
     clock.now += cost.occupied;
-  }
+  });
   outcome.finish = clock.now;
-  outcome.steps = static_cast<std::int64_t>(steps.size());
+  outcome.steps = programs.program(0).count;
   return outcome;
 }
 

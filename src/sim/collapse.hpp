@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "sim/program.hpp"
+#include "sim/program/program.hpp"
 
 namespace unisono::sim {
 

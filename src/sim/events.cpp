@@ -18,7 +18,7 @@ constexpr std::int32_t kRuns = -1, kInBarrier = -2;
 struct SimulatedRank {
   Time now = 0;
   std::array<Time, 2> port{}, left{};
-  std::uint32_t next = 0;        // step
+  Place place;
   std::int32_t awaited = kRuns;  // slot, or in a barrier
   std::uint32_t received = 0;
 };
@@ -39,6 +39,7 @@ class Simulation {
       slots += programs.program(rank).slots;
       const Time start = options.skew > 0 ? std::floor(random_.unit() * options.skew) : 0;
       at(rank).now = programs.start_up() + start;
+      at(rank).place = programs.program(rank).begin();
       if (options.noise.given()) {
         offsets_.push_back(std::floor(random_.unit() * options.noise.period()));
       }
@@ -114,46 +115,49 @@ class Simulation {
 
   // Runs the rank until a message is missing, a barrier or its end.
   void advance(int number) {
-    const std::span<const Step> steps = programs_.steps(programs_.program(number));
     SimulatedRank& rank = at(number);
-    while (rank.next < steps.size()) {
-      const Step& step = steps[rank.next];
-      const StepCost& cost = programs_.cost(step);
-      const Time before = rank.now;
-      switch (step.kind) {
-        case StepKind::send:
-          rank.now = busy(number, rank.now, cost.occupied);
-          rank.left[step.port] = std::max(rank.now, rank.port[step.port]);
-          rank.port[step.port] = rank.left[step.port] + cost.gap;
-          [[fallthrough]];
-        case StepKind::follow:
-          send(number, step, cost, rank.left[step.port]);
-          break;
-        case StepKind::wait: {
-          const Time arrival = slot(number, step.slot);
-          if (arrival == kUnfilled) {
-            rank.awaited = step.slot;
-            return;
-          }
-          rank.now = busy(number, std::max(rank.now, arrival), cost.occupied);
-          ++rank.received;
-          break;
-        }
-        case StepKind::work:
-          rank.now = busy(number, rank.now, cost.occupied);
-          break;
-      }
-      observe(number, step, before, rank.now);
-      ++rank.next;
-      const auto every = static_cast<std::uint32_t>(options_.barrier_after);
-      if (every > 0 && step.kind == StepKind::wait && rank.received % every == 0) {
-        rank.awaited = kInBarrier;
-        join_barrier(number, true);
-        return;
-      }
-    }
+    programs_.go_on(rank.place, [&](const Step& step) {
+      return rank.awaited == kRuns && execute(number, rank, step);
+    });
+    if (rank.awaited == kInBarrier) join_barrier(number, true);
+    if (rank.awaited != kRuns) return;
     ++finished_;
     if (options_.barrier_after > 0) join_barrier(number, false);
+  }
+
+  // Whether it did, and not waits for a message. Behind it, the rank may be in a barrier.
+  bool execute(int number, SimulatedRank& rank, const Step& step) {
+    const StepCost& cost = programs_.cost(step);
+    const Time before = rank.now;
+    switch (step.kind) {
+      case StepKind::send:
+        rank.now = busy(number, rank.now, cost.occupied);
+        rank.left[step.port] = std::max(rank.now, rank.port[step.port]);
+        rank.port[step.port] = rank.left[step.port] + cost.gap;
+        [[fallthrough]];
+      case StepKind::follow:
+        send(number, step, cost, rank.left[step.port]);
+        break;
+      case StepKind::wait: {
+        const Time arrival = slot(number, step.slot);
+        if (arrival == kUnfilled) {
+          rank.awaited = step.slot;
+          return false;
+        }
+        rank.now = busy(number, std::max(rank.now, arrival), cost.occupied);
+        ++rank.received;
+        break;
+      }
+      case StepKind::work:
+        rank.now = busy(number, rank.now, cost.occupied);
+        break;
+    }
+    observe(number, step, before, rank.now);
+    const auto every = static_cast<std::uint32_t>(options_.barrier_after);
+    if (every > 0 && step.kind == StepKind::wait && rank.received % every == 0) {
+      rank.awaited = kInBarrier;
+    }
+    return true;
   }
 
   // Ranks that have ended take part in all later barriers.

@@ -9,7 +9,7 @@
 
 #include "sim/network.hpp"
 #include "sim/noise.hpp"
-#include "sim/program.hpp"
+#include "sim/program/program.hpp"
 
 namespace unisono::sim {
 

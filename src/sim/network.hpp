@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "base/prng.hpp"
-#include "sim/program.hpp"
+#include "sim/program/program.hpp"
 #include "topology/fat_tree/link_loads.hpp"
 #include "topology/fat_tree/placement.hpp"
 

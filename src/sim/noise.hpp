@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "sim/program.hpp"
+#include "sim/program/program.hpp"
 
 namespace unisono::sim {
 

@@ -18,7 +18,7 @@ namespace {
 struct SweptRank {
   Time now = 0;
   std::array<Time, 2> port{};  // when its next message may leave
-  std::uint32_t next = 0;      // step
+  Place place;
 };
 
 // Ranks that can go on, as a tree of bits. A word of the lowest level has a bit for each of 16
@@ -90,6 +90,7 @@ class RankSweep {
     for (int rank = 0; rank < programs.ranks(); ++rank) {
       ready_.add(rank);
       at(rank).now = programs.start_up() + (skew.empty() ? 0 : skew[base::index(rank)]);
+      at(rank).place = programs.program(rank).begin();
     }
   }
 
@@ -98,7 +99,7 @@ class RankSweep {
     SimulationResult outcome;
     outcome.by_rank.reserve(ranks_.size());
     for (int rank = 0; rank < programs_.ranks(); ++rank) {
-      UNISONO_CHECK(at(rank).next == programs_.program(rank).count, "schedules that deadlock");
+      UNISONO_CHECK(at(rank).place.is_end(), "schedules that deadlock");
       outcome.by_rank.push_back(at(rank).now);
     }
     outcome.finish = *std::ranges::max_element(outcome.by_rank);
@@ -112,12 +113,9 @@ class RankSweep {
 
   // Until it waits for a message that is not there.
   void advance(int number) {
-    const Program& program = programs_.program(number);
-    const std::span<const Step> steps = programs_.steps(program);
     SweptRank rank = at(number);
     std::array<Time, 2> left{};  // when the last message left, by port
-    for (; rank.next < steps.size(); ++rank.next) {
-      const Step& step = steps[rank.next];
+    programs_.go_on(rank.place, [&](const Step& step) {
       const StepCost& cost = programs_.cost(step);
       switch (step.kind) {
         case StepKind::send:
@@ -130,10 +128,7 @@ class RankSweep {
           break;
         case StepKind::wait: {
           const Time arrival = arrivals_.take(number, step.slot);
-          if (arrival == kUnfilled) {
-            at(number) = rank;
-            return;
-          }
+          if (arrival == kUnfilled) return false;
           rank.now = std::max(rank.now, arrival) + cost.occupied;
           break;
         }
@@ -141,7 +136,8 @@ class RankSweep {
           rank.now += cost.occupied;
           break;
       }
-    }
+      return true;
+    });
     at(number) = rank;
   }
 
@@ -170,9 +166,8 @@ class StepSweep {
   }
 
   SimulationResult run() && {
-    const auto steps = programs_.steps(programs_.program(0));
     SimulationResult outcome;
-    for (const Step& step : steps) {
+    programs_.for_each_step(programs_.program(0), [&](const Step& step) {
       const StepCost& cost = programs_.cost(step);
       switch (step.kind) {
         case StepKind::send:
@@ -191,7 +186,7 @@ class StepSweep {
       if (step.kind == StepKind::send || step.kind == StepKind::follow) {
         outcome.messages += programs_.ranks();
       }
-    }
+    });
     for (Time& now : now_) now += spent_;
     outcome.finish = *std::ranges::max_element(now_);
     outcome.steps = programs_.step_count();

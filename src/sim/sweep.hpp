@@ -7,7 +7,7 @@
 
 #include <span>
 
-#include "sim/program.hpp"
+#include "sim/program/program.hpp"
 
 namespace unisono::sim {
 

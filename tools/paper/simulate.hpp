@@ -8,7 +8,7 @@
 
 #include "algorithm/algorithm.hpp"
 #include "model/costs.hpp"
-#include "sim/program.hpp"
+#include "sim/program/program.hpp"
 
 namespace unisono::tools {
 

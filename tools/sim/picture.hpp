@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "sim/program.hpp"
+#include "sim/program/program.hpp"
 
 namespace unisono::tools {
 

@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "sim/program.hpp"
+#include "sim/program/program.hpp"
 
 namespace unisono::sim {
 

@@ -18,7 +18,7 @@
 #include <string_view>
 #include <vector>
 
-#include "sim/program.hpp"
+#include "sim/program/program.hpp"
 
 namespace unisono::sim {
 

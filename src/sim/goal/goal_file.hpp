@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "sim/program.hpp"
+#include "sim/program/program.hpp"
 
 namespace unisono::sim {
 

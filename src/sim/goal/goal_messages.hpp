@@ -11,7 +11,7 @@
 #include <tuple>
 #include <vector>
 
-#include "sim/program.hpp"
+#include "sim/program/program.hpp"
 
 namespace unisono::sim {
 

@@ -7,7 +7,7 @@
 
 #include "algorithm/algorithm.hpp"
 #include "model/machine.hpp"
-#include "sim/program.hpp"
+#include "sim/program/program.hpp"
 
 namespace unisono::sim {
 

@@ -7,14 +7,18 @@
 #include <numeric>
 #include <string>
 #include <string_view>
+#include <tuple>
+#include <utility>
 #include <vector>
 
+#include "base/index.hpp"
 #include "machines.hpp"
 #include "model/price.hpp"
 #include "random_schedule.hpp"
 #include "sim/arrivals.hpp"
 #include "sim/collapse.hpp"
 #include "sim/goal/goal_file.hpp"
+#include "sim/program/number_table.hpp"
 #include "sim/sweep.hpp"
 
 namespace unisono::sim::tiers_test {
@@ -248,6 +252,86 @@ TEST(Sweep, AddsUpWhatAMessageCosts) {
   EXPECT_NEAR(to_ns(outcome.by_rank[0]), sent + 1700 + 1.3 * 80 + 120 + 0.8 * 70 + reduction, 0.01);
   EXPECT_EQ(outcome.messages, 1);
   EXPECT_EQ(outcome.steps, 3);
+}
+
+// The sends and waits of a schedule, and those of its program, in their order.
+using Messages = std::vector<std::tuple<StepKind, int, std::int32_t>>;
+
+Messages messages_of(const schedule::Schedule& schedule) {
+  Messages messages;
+  for (const schedule::Op& op : schedule.ops) {
+    if (op.kind == schedule::OpKind::wait) {
+      const int source = schedule.slots[base::index(op.slot)].source;
+      messages.emplace_back(StepKind::wait, source, op.slot);
+    }
+    for (const schedule::Target& target : schedule.targets_of(op)) {
+      messages.emplace_back(StepKind::send, target.peer, target.slot);
+    }
+  }
+  return messages;
+}
+
+Messages messages_of(const ProgramSet& programs, int rank) {
+  Messages messages;
+  for (const Step& step : programs.steps(programs.program(rank))) {
+    if (step.kind == StepKind::work) continue;
+    const StepKind kind = step.kind == StepKind::follow ? StepKind::send : step.kind;
+    messages.emplace_back(kind, programs.peer(rank, step), step.slot);
+  }
+  return messages;
+}
+
+TEST(Programs, HaveTheMessagesOfTheirSchedulesInAllFragments) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    const auto set = random_set(7, 300, seed);
+    const ProgramSet programs = programs_of(set, test_machine(kKinds[seed % 4]));
+    std::int64_t steps = 0;
+    for (int rank = 0; rank < programs.ranks(); ++rank) {
+      EXPECT_EQ(messages_of(programs, rank), messages_of(set[base::index(rank)]))
+          << "seed " << seed << " rank " << rank;
+      steps += programs.program(rank).count;
+    }
+    EXPECT_EQ(steps, programs.step_count());
+  }
+}
+
+// Each rank of a grid has a program of its own. In a dimension, ranks of one digit do the same.
+TEST(Programs, OfAGridShareTheFragmentsOfEachDimension) {
+  const auto* row = algorithm::find(schedule::Collective::allreduce, "recursive-multiplying");
+  for (const int ranks : {256, 1024, 1025}) {
+    const auto set = set_of(*row, {schedule::Collective::allreduce, ranks, 0, 1});
+    const ProgramSet programs = programs_of(set, test_machine());
+    // Three sends, waits and reductions for each of 4 digits.
+    const std::size_t dimensions = ranks == 256 ? 4 : 5;
+    if (ranks != 1025) {
+      EXPECT_EQ(programs.distinct(), base::index(ranks));
+      EXPECT_EQ(programs.stored_steps(), dimensions * 4 * 9);
+    }
+    for (int rank = 0; rank < ranks; ++rank) {
+      ASSERT_EQ(messages_of(programs, rank), messages_of(set[base::index(rank)])) << rank;
+    }
+    EXPECT_EQ(collapse(programs).by_rank, sweep_ranks(programs, {}).by_rank);
+  }
+}
+
+// Those that have the same hash, too, and more of them than the table begins with.
+TEST(NumberTable, FindsTheNumbersOfEqualThings) {
+  for (const std::uint64_t hashes : {1, 3, 1000}) {
+    NumberTable table;
+    std::vector<std::uint64_t> things;
+    const auto number_of = [&](std::uint64_t thing) {
+      return table.find(
+          thing % hashes, [&](std::uint32_t known) { return things[known] == thing; },
+          [&] {
+            things.push_back(thing);
+            return static_cast<std::uint32_t>(things.size() - 1);
+          });
+    };
+    for (int round = 0; round < 2; ++round) {
+      for (std::uint32_t i = 0; i < 500; ++i) EXPECT_EQ(number_of(7 * i), i);
+    }
+    EXPECT_EQ(things.size(), 500U);
+  }
 }
 
 TEST(Programs, HandOnTheErrorOfABuild) {

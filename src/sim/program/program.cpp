@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "sim/program.hpp"
+#include "sim/program/program.hpp"
 
 #include <algorithm>
 #include <array>
@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "schedule/spares.hpp"
+#include "sim/program/number_table.hpp"
 
 namespace unisono::sim {
 
@@ -51,14 +52,18 @@ class Contents {
   std::array<int, schedule::kMemoryCount> writes_{};
 };
 
+std::uint64_t mixed(std::uint64_t hash, std::uint64_t low, std::uint64_t high) {
+  hash ^= low;
+  hash = (hash ^ hash >> 32) * 0x9e3779b97f4a7c15U;
+  hash += high * 0xbf58476d1ce4e5b9U;
+  return hash ^ hash >> 29;
+}
+
 std::uint64_t hash_of(std::span<const Step> steps) {
   std::uint64_t hash = steps.size();
   for (const Step& step : steps) {
     const auto [low, high] = std::bit_cast<std::array<std::uint64_t, 2>>(step);
-    hash ^= low;
-    hash = (hash ^ hash >> 32) * 0x9e3779b97f4a7c15U;
-    hash += high * 0xbf58476d1ce4e5b9U;
-    hash ^= hash >> 29;
+    hash = mixed(hash, low, high);
   }
   return hash;
 }
@@ -67,6 +72,16 @@ bool equal(std::span<const Step> a, std::span<const Step> b) {
   static_assert(std::has_unique_object_representations_v<Step>);
   return a.size() == b.size() &&
          (a.empty() || std::memcmp(a.data(), b.data(), a.size_bytes()) == 0);
+}
+
+// A fragment with fewer steps would take more memory for its number than for them.
+constexpr std::size_t kLeastOfFragment = 8;
+
+// Whether a fragment of so many steps ends between two steps: before a rank sends again. Each step
+// of a grid, a cube or a circulant graph begins so, and many ranks have it in common.
+bool ends_between(std::size_t count, const Step& before, const Step& after) {
+  const bool has_sent = before.kind == StepKind::send || before.kind == StepKind::follow;
+  return count >= kLeastOfFragment && after.kind == StepKind::send && !has_sent;
 }
 
 }  // namespace
@@ -312,28 +327,65 @@ class ProgramCompiler {
     return found->second;
   }
 
+  // The program of these steps. Chains are made from their ends, which more programs share.
   std::uint32_t number_of(std::span<const Step> steps, std::uint32_t slots) {
-    const std::uint64_t hash = hash_of(steps);
-    const auto [begin, end] = numbers_.equal_range(hash);
-    for (auto known = begin; known != end; ++known) {
-      const Program& program = set_.programs_[known->second];
-      if (program.slots == slots && equal(set_.steps(program), steps)) {
-        return known->second;
-      }
+    cuts_.assign(1, 0);
+    for (std::size_t i = 1; i < steps.size(); ++i) {
+      if (ends_between(i - cuts_.back(), steps[i - 1], steps[i])) cuts_.push_back(i);
     }
-    const auto number = static_cast<std::uint32_t>(set_.programs_.size());
+    std::uint32_t chain = Place::kEnd;
+    std::size_t end = steps.size();
+    for (; end > 0; cuts_.pop_back()) {
+      const std::size_t begin = cuts_.back();
+      chain = chain_of(fragment_of(steps.subspan(begin, end - begin)), chain);
+      end = begin;
+    }
+    const Program program{chain, static_cast<std::uint32_t>(steps.size()), slots};
+    auto& programs = set_.programs_;
+    return program_table_.find(
+        mixed(0, chain, slots), [&](std::uint32_t known) { return programs[known] == program; },
+        [&] {
+          programs.push_back(program);
+          return static_cast<std::uint32_t>(programs.size() - 1);
+        });
+  }
+
+  std::uint32_t chain_of(std::uint32_t fragment, std::uint32_t next) {
+    auto& chains = set_.chains_;
+    return chain_table_.find(
+        mixed(0, fragment, next),
+        [&](std::uint32_t known) {
+          return chains[known].fragment == fragment && chains[known].next == next;
+        },
+        [&] {
+          chains.push_back({fragment, next});
+          return static_cast<std::uint32_t>(chains.size() - 1);
+        });
+  }
+
+  std::uint32_t fragment_of(std::span<const Step> steps) {
+    auto& fragments = set_.fragments_;
+    return fragment_table_.find(
+        hash_of(steps),
+        [&](std::uint32_t known) { return equal(set_.steps_of(fragments[known]), steps); },
+        [&] {
+          fragments.push_back(store(steps));
+          return static_cast<std::uint32_t>(fragments.size() - 1);
+        });
+  }
+
+  ProgramSet::Fragment store(std::span<const Step> steps) {
     auto& pools = set_.pools_;
     if (pools.empty() || pools.back().capacity() - pools.back().size() < steps.size()) {
       // The first ones are short: most sets have few programs.
       const std::size_t most = std::min(kStepsOfPool, std::size_t{1} << (pools.size() + 6));
       pools.emplace_back().reserve(std::max(most, steps.size()));
     }
-    set_.programs_.push_back({static_cast<std::uint32_t>(pools.size() - 1),
-                              static_cast<std::uint32_t>(pools.back().size()),
-                              static_cast<std::uint32_t>(steps.size()), slots});
+    const ProgramSet::Fragment stored{static_cast<std::uint32_t>(pools.size() - 1),
+                                      static_cast<std::uint32_t>(pools.back().size()),
+                                      static_cast<std::uint32_t>(steps.size())};
     pools.back().insert(pools.back().end(), steps.begin(), steps.end());
-    numbers_.emplace(hash, number);
-    return number;
+    return stored;
   }
 
   struct Copies {
@@ -366,8 +418,22 @@ class ProgramCompiler {
   ProgramSet set_;
   std::unordered_map<Content, Copies, ContentHash> copies_;
   std::unordered_map<StepCost, std::uint32_t, CostHash> cost_numbers_;
-  std::unordered_multimap<std::uint64_t, std::uint32_t> numbers_;
+  NumberTable fragment_table_, chain_table_, program_table_;
+  std::vector<std::size_t> cuts_;  // where the fragments of a program begin
 };
+
+std::vector<Step> ProgramSet::steps(const Program& program) const {
+  std::vector<Step> steps;
+  steps.reserve(program.count);
+  for_each_step(program, [&](const Step& step) { steps.push_back(step); });
+  return steps;
+}
+
+std::size_t ProgramSet::stored_steps() const {
+  std::size_t steps = 0;
+  for (const Fragment& each : fragments_) steps += each.count;
+  return steps;
+}
 
 ProgramSet ProgramSet::compile_traces(std::span<const Trace> traces,
                                       const model::Machine& machine) {

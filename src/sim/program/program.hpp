@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Programs: what simulations run. A schedule's ops with their costs on a machine, compiled one rank
 // at a time and then forgotten, so that a million ranks fit. Peers are written relative to the
-// rank, so ranks whose schedules are alike share one program. Costs have the meaning of
-// model/price.hpp, with a core for each rank. A value; any thread may read it.
+// rank, so ranks whose schedules are alike share one program. Others have parts in common: a
+// program is a chain of fragments, and equal fragments and equal ends of chains are stored once.
+// Costs have the meaning of model/price.hpp, with a core for each rank. A value; any thread may
+// read it.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -55,10 +58,22 @@ struct StepCost {
 // How peers are written: as a difference modulo the number of ranks, or by exclusive or.
 enum class Coding : std::uint8_t { shift, exclusive_or };
 
+// Where a rank is in its program: before this step of the first fragment of a chain.
+struct Place {
+  static constexpr std::uint32_t kEnd = std::numeric_limits<std::uint32_t>::max();
+
+  std::uint32_t chain = kEnd, step = 0;
+
+  bool is_end() const { return chain == kEnd; }
+  bool operator==(const Place&) const = default;
+};
+
 struct Program {
-  std::uint32_t pool = 0, first = 0, count = 0;  // steps
+  std::uint32_t chain = Place::kEnd;
+  std::uint32_t count = 0;  // of steps
   std::uint32_t slots = 0;
 
+  Place begin() const { return {chain, 0}; }
   bool operator==(const Program&) const = default;
 };
 
@@ -93,6 +108,7 @@ class ProgramSet {
   int ranks() const { return ranks_; }
   std::int64_t step_count() const { return step_count_; }  // of all ranks
   std::size_t distinct() const { return programs_.size(); }
+  std::size_t stored_steps() const;
   // All ranks run the same steps at the same time, with peers at the same distances.
   bool uniform() const { return programs_.size() == 1 && regular_; }
   // All ranks run the same steps at the same time, with whatever peers.
@@ -104,9 +120,28 @@ class ProgramSet {
   std::uint32_t program_number(int rank) const {
     return program_of_.empty() ? 0 : program_of_[static_cast<std::size_t>(rank)];
   }
-  std::span<const Step> steps(const Program& program) const {
-    return {pools_[program.pool].data() + program.first, program.count};
+  // visit(step) for each step from `place` on, until it is false. `place` goes along: it stays at a
+  // step for which that was false.
+  template <class Visit>
+  void go_on(Place& place, const Visit& visit) const {
+    while (!place.is_end()) {
+      const Chain& chain = chains_[place.chain];
+      const std::span<const Step> steps = steps_of(fragments_[chain.fragment]);
+      for (; place.step < steps.size(); ++place.step) {
+        if (!visit(steps[place.step])) return;
+      }
+      place = {chain.next, 0};
+    }
   }
+  template <class Visit>
+  void for_each_step(const Program& program, const Visit& visit) const {
+    Place place = program.begin();
+    go_on(place, [&](const Step& step) {
+      visit(step);
+      return true;
+    });
+  }
+  std::vector<Step> steps(const Program& program) const;
   const StepCost& cost(const Step& step) const { return costs_[step.cost]; }
   int peer(int rank, const Step& step) const {
     if (coding_ == Coding::exclusive_or) return rank ^ step.peer;
@@ -117,12 +152,26 @@ class ProgramSet {
  private:
   friend class ProgramCompiler;
 
+  struct Fragment {
+    std::uint32_t pool = 0, first = 0, count = 0;  // steps
+  };
+  // A fragment and what follows it.
+  struct Chain {
+    std::uint32_t fragment = 0, next = Place::kEnd;
+  };
+
+  std::span<const Step> steps_of(const Fragment& fragment) const {
+    return {pools_[fragment.pool].data() + fragment.first, fragment.count};
+  }
+
   int ranks_ = 0;
   Coding coding_ = Coding::shift;
   bool regular_ = true;
   Time start_up_ = 0;
   std::int64_t step_count_ = 0;
   std::vector<std::vector<Step>> pools_;  // none grows, since copies would take new memory
+  std::vector<Fragment> fragments_;
+  std::vector<Chain> chains_;
   std::vector<StepCost> costs_;
   std::vector<Program> programs_;
   std::vector<std::uint32_t> program_of_;  // empty: all run the first
