@@ -162,10 +162,8 @@ class Simulation {
 
   // Ranks that have ended take part in all later barriers.
   void join_barrier(int number, bool waits) {
-    if (waits) {
-      in_barrier_.push_back(number);
-      latest_ = std::max(latest_, at(number).now);
-    }
+    if (waits) in_barrier_.push_back(number);
+    latest_ = std::max(latest_, at(number).now);
     if (in_barrier_.empty() || in_barrier_.size() + finished_ < ranks_.size()) return;
     const Time end = latest_ + options_.barrier;
     for (const int rank : in_barrier_) {

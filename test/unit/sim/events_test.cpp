@@ -10,6 +10,7 @@
 #include "machines.hpp"
 #include "random_schedule.hpp"
 #include "sim/event_queue.hpp"
+#include "sim/goal/goal_file.hpp"
 #include "sim/sweep.hpp"
 
 namespace unisono::sim::events_test {
@@ -130,6 +131,32 @@ TEST(Events, BarriersKeepRanksTogether) {
   const ProgramSet scan = programs_for(schedule::Collective::allreduce, "gather-release", 5, 4);
   const auto stuck = simulate_events(scan, options);
   EXPECT_TRUE(stuck.ok() || stuck.error().message.find("barriers never end") == 0);
+}
+
+// A barrier that waits for a rank's end does not end before it.
+TEST(Events, BarriersWaitForRanksThatEndLater) {
+  const auto traces = parse_goal(
+      "num_ranks 3\nrank 0 {\nrecv 8b from 1\nrecv 8b from 2\n}\n"
+      "rank 1 {\nsend 8b to 0\n}\nrank 2 {\nsend 8b to 0\ncalc 900000\n}\n",
+      "g");
+  ASSERT_TRUE(traces.ok()) << traces.error().message;
+  const ProgramSet programs = ProgramSet::compile_traces(*traces, test_machine());
+  EventOptions options;
+  options.barrier_after = 1;
+  options.barrier = to_time(10);
+  const auto simulated = simulate_events(programs, options);
+  ASSERT_TRUE(simulated.ok());
+  EXPECT_EQ(simulated->barriers, 2);
+  const auto& ends = simulated->outcome.by_rank;
+  EXPECT_GT(ends[2], to_time(900'000));
+  EXPECT_GT(ends[0], ends[2] + 2 * options.barrier) << "two barriers follow";
+  // Ranks begin apart: one ends when another has been in a barrier for long.
+  options.skew = to_time(1'000'000);
+  for (options.seed = 1; options.seed <= 20; ++options.seed) {
+    const auto apart = simulate_events(programs, options);
+    ASSERT_TRUE(apart.ok());
+    EXPECT_EQ(apart->outcome.finish, apart->outcome.by_rank[0]);
+  }
 }
 
 TEST(Events, TimelinesHaveEveryStep) {
