@@ -55,11 +55,13 @@ Schedule circulant(const Shape& shape, const Parameters&, int rank) {
   const auto taken_by = [&](int at, int k) {
     return run_of(pattern::ring_shift(ranks, at, skips.at(k)), skips.at(k + 1) - skips.at(k));
   };
-  // Slots: those of the reduce-scatter, then those of each round.
+  // Slots: those of the reduce-scatter, then those of each round. Only the round whose blocks go
+  // beyond the last rank may have two.
   const auto first_slot = [&](int at, int round) {
-    SlotId slot = halving.slots(at);
-    for (int k = 0; k < round; ++k) slot += taken_by(at, k).is_one_part() ? 1 : 2;
-    return slot;
+    int k = 0;
+    while (k < round && at + skips.at(k + 1) <= ranks) ++k;
+    const bool has_two = k < round && !taken_by(at, k).is_one_part();
+    return halving.slots(at) + round + (has_two ? 1 : 0);
   };
   OpId complete = finished;
   for (int k = 0; k < skips.rounds(); ++k) {
