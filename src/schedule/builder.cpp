@@ -5,12 +5,13 @@
 
 namespace unisono::schedule {
 
-Builder::Builder(const Shape& shape, int rank, int ops_expected) : schedule_(Spares::take()) {
+Builder::Builder(const Shape& shape, int rank, int ops_expected)
+    : keeps_order_(!Spares::leave_out_order()), schedule_(Spares::take()) {
   schedule_.shape = shape;
   schedule_.rank = rank;
   const auto expected = static_cast<std::size_t>(ops_expected);
   schedule_.ops.reserve(expected);
-  schedule_.after.reserve(expected * 2);
+  if (keeps_order_) schedule_.after.reserve(expected * 2);
   schedule_.targets.reserve(expected);
 }
 

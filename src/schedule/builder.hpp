@@ -63,11 +63,12 @@ class Builder {
 
   // More predecessors of the op added last (for lists whose length is not known in advance).
   void also_after(OpId predecessor) {
-    if (predecessor == kNone) return;
+    if (predecessor == kNone || !keeps_order_) return;
     schedule_.after.push_back(predecessor);
     ++schedule_.ops.back().after_count;
   }
   void also_after(std::span<const OpId> predecessors) {
+    if (!keeps_order_) return;
     std::vector<OpId>& all = schedule_.after;
     const auto before = static_cast<std::ptrdiff_t>(all.size());
     all.insert(all.end(), predecessors.begin(), predecessors.end());
@@ -98,6 +99,7 @@ class Builder {
     Op& op = schedule_.ops.back();
     op.kind = kind;
     op.first_after = static_cast<std::int32_t>(schedule_.after.size());
+    if (!keeps_order_) return op;
     for (const OpId predecessor : after) {
       if (predecessor != kNone) schedule_.after.push_back(predecessor);
     }
@@ -106,6 +108,7 @@ class Builder {
   }
   OpId last() const { return static_cast<OpId>(schedule_.ops.size() - 1); }
 
+  bool keeps_order_;  // Spares::Order
   Schedule schedule_;
 };
 

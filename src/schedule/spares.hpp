@@ -21,7 +21,7 @@ class Spares {
   enum class Order : std::uint8_t { needed, left_out };
 
   // While it lives, builders of this thread take the memory of `spares`, which outlive it. Where
-  // the order is left out, they may leave predecessors out.
+  // the order is left out, their ops have no predecessors.
   class Use {
    public:
     explicit Use(Spares& spares, Order order = Order::needed);
