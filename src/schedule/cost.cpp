@@ -22,48 +22,53 @@ class Walk {
 
   explicit Walk(std::span<const Schedule> set, Counted counted = Counted::all)
       : set_(set), counted_(counted), ranks_(set.size()) {
+    std::size_t ops = 0, slots = 0;
     for (std::size_t r = 0; r < set.size(); ++r) {
-      ranks_[r].op_path.resize(set[r].ops.size());
-      ranks_[r].slot_path.assign(set[r].slots.size(), kUnfilled);
+      ranks_[r].first_op = ops;
+      ranks_[r].first_slot = slots;
+      ops += set[r].ops.size();
+      slots += set[r].slots.size();
       ready_.push_back(r);
     }
+    op_path_.resize(ops);
+    slot_path_.assign(slots, kUnfilled);
   }
 
-  // All messages, in the order in which the walk reached them.
-  std::vector<Message> messages() && {
+  // visit(message) for all of them, in the order in which the walk reaches them.
+  template <class Visit>
+  void run(const Visit& visit) && {
     while (!ready_.empty()) {
       const std::size_t rank = ready_.back();
       ready_.pop_back();
-      advance(rank);
+      advance(rank, visit);
     }
     for (std::size_t r = 0; r < set_.size(); ++r) {
       UNISONO_CHECK(ranks_[r].next == set_[r].ops.size(), "the cost of schedules that deadlock");
     }
-    return std::move(messages_);
   }
 
  private:
   static constexpr int kUnfilled = -1;
 
   struct Rank {
-    std::size_t next = 0;        // op
-    SlotId awaited = -1;         // the slot for which the rank waits
-    std::vector<int> op_path;    // by op: the messages on the longest path to its end
-    std::vector<int> slot_path;  // by slot: the messages on the longest path that fills it
+    std::size_t next = 0;                      // op
+    std::size_t first_op = 0, first_slot = 0;  // in op_path_ and slot_path_
+    SlotId awaited = -1;                       // the slot for which the rank waits
   };
 
-  void advance(std::size_t r) {
+  template <class Visit>
+  void advance(std::size_t r, const Visit& visit) {
     const Schedule& schedule = set_[r];
     Rank& rank = ranks_[r];
+    int* const op_path = op_path_.data() + rank.first_op;
+    const int* const slot_path = slot_path_.data() + rank.first_slot;
     rank.awaited = -1;
     for (; rank.next < schedule.ops.size(); ++rank.next) {
       const Op& op = schedule.ops[rank.next];
       int path = 0;
-      for (const OpId before : schedule.after_of(op)) {
-        path = std::max(path, rank.op_path[static_cast<std::size_t>(before)]);
-      }
+      for (const OpId before : schedule.after_of(op)) path = std::max(path, op_path[before]);
       if (op.kind == OpKind::wait) {
-        const int arrived = rank.slot_path[static_cast<std::size_t>(op.slot)];
+        const int arrived = slot_path[op.slot];
         if (arrived == kUnfilled) {
           rank.awaited = op.slot;
           return;
@@ -72,10 +77,10 @@ class Walk {
       }
       for (const Target& target : schedule.targets_of(op)) {
         const int step = path + (counts(schedule, target) ? 1 : 0);
-        messages_.push_back({schedule.rank, target.peer, step, op.left.count});
+        visit(Message{schedule.rank, target.peer, step, op.left.count});
         fill(target, step);
       }
-      rank.op_path[rank.next] = path;
+      op_path[rank.next] = path;
     }
   }
 
@@ -85,7 +90,7 @@ class Walk {
 
   void fill(const Target& target, int path) {
     Rank& peer = ranks_[static_cast<std::size_t>(target.peer)];
-    peer.slot_path[static_cast<std::size_t>(target.slot)] = path;
+    slot_path_[peer.first_slot + static_cast<std::size_t>(target.slot)] = path;
     if (peer.awaited != target.slot) return;
     peer.awaited = -1;
     ready_.push_back(static_cast<std::size_t>(target.peer));
@@ -94,8 +99,9 @@ class Walk {
   std::span<const Schedule> set_;
   Counted counted_;
   std::vector<Rank> ranks_;
+  std::vector<int> op_path_;    // by op of each rank: the messages on the longest path to its end
+  std::vector<int> slot_path_;  // by slot: the messages on the longest path that fills it
   std::vector<std::size_t> ready_;
-  std::vector<Message> messages_;
 };
 
 std::int64_t sent(const Schedule& schedule) {
@@ -110,9 +116,8 @@ std::int64_t sent(const Schedule& schedule) {
 
 Cost cost(std::span<const Schedule> set) {
   Cost result;
-  for (const Message& message : Walk(set).messages()) {
-    result.steps = std::max(result.steps, message.step);
-  }
+  Walk(set).run(
+      [&](const Message& message) { result.steps = std::max(result.steps, message.step); });
   for (const Schedule& schedule : set) result.elements = std::max(result.elements, sent(schedule));
   return result;
 }
@@ -155,12 +160,12 @@ CostBetweenHosts cost_between_hosts_of_alike(const Schedule& any) {
 
 CostBetweenHosts cost_between_hosts(std::span<const Schedule> set) {
   CostBetweenHosts result;
-  for (const Message& message : Walk(set, Walk::Counted::between_hosts).messages()) {
+  Walk(set, Walk::Counted::between_hosts).run([&](const Message& message) {
     result.steps = std::max(result.steps, message.step);
-    if (!crosses(set.front().shape.hosts, message.source, message.target)) continue;
+    if (!crosses(set.front().shape.hosts, message.source, message.target)) return;
     ++result.messages;
     result.elements += message.elements;
-  }
+  });
   for (const Schedule& schedule : set) {
     for (const Op& op : schedule.ops) {
       const auto leaves = [&](const Target& target) {
@@ -173,7 +178,8 @@ CostBetweenHosts cost_between_hosts(std::span<const Schedule> set) {
 }
 
 std::vector<Message> messages(std::span<const Schedule> set) {
-  std::vector<Message> result = Walk(set).messages();
+  std::vector<Message> result;
+  Walk(set).run([&](const Message& message) { result.push_back(message); });
   std::ranges::sort(result, {}, [](const Message& m) {
     return std::tuple(m.step, m.source, m.target, m.elements);
   });
