@@ -472,7 +472,7 @@ base::Result<std::vector<Priced>> price_candidates(const Shape& shape, const Pri
   Pricing pricing = given;
   pricing.book = &book;
   schedule::Spares spares;
-  const schedule::Spares::Use use_spares(spares);
+  const schedule::Spares::Use use_spares(spares, order_of(pricing));
   algorithm::pattern::CirculantTurns turns;
   const algorithm::pattern::CirculantTurns::Use use_turns(turns);
   algorithm::mock::SlotCounts slots;

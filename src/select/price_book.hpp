@@ -27,9 +27,7 @@ class PriceBook {
  public:
   // It holds prices by `pricing`, or by others that differ from it in the cores only.
   explicit PriceBook(const Pricing& pricing)
-      : is_kept_(!pricing.in_full),
-        order_(pricing.work.engine == model::Engine::helping ? schedule::Spares::Order::needed
-                                                             : schedule::Spares::Order::left_out) {}
+      : is_kept_(!pricing.in_full), order_(order_of(pricing)) {}
   PriceBook(const PriceBook&) = delete;
   PriceBook& operator=(const PriceBook&) = delete;
 
@@ -128,7 +126,7 @@ class PriceBook {
   };
 
   bool is_kept_;
-  schedule::Spares::Order order_;  // only helped ranks look at it
+  schedule::Spares::Order order_;
   schedule::Spares spares_;
   algorithm::pattern::CirculantTurns turns_;
   algorithm::mock::SlotCounts slots_;

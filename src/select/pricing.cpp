@@ -182,6 +182,16 @@ bool has_at_most(std::int64_t most, const Algorithm& row, const Parameters& para
                  const Shape& shape) {
   // Without hosts that are shared, it has the schedules of those that it combines.
   if (row.uses_hosts && are_uniform(shape)) return false;
+  // A mock-up has the steps of its parts. Its schedule may take those of all ranks, since it needs
+  // the number of their slots. So a part that has to do with all ranks is looked at first.
+  for (const algorithm::Part& part : row.parts) {
+    const Shape own = algorithm::shape_of_part(part, shape);
+    if (shape.ranks > kPricedInFull &&
+        !has_at_most(most, algorithm::row_of_part(part, parameters),
+                     algorithm::parameters_of_part(part, parameters, own), own)) {
+      return false;
+    }
+  }
   const auto steps = [&](int rank) {
     Schedule schedule = row.build(shape, parameters, rank % shape.ranks);
     const std::int64_t count = steps_of(schedule);
@@ -205,6 +215,11 @@ bool has_at_most(std::int64_t most, const Algorithm& row, const Parameters& para
     if (of_others > most) return false;
   }
   return steps(shape.root) + of_others <= most;
+}
+
+schedule::Spares::Order order_of(const Pricing& pricing) {
+  return pricing.work.engine == model::Engine::helping ? schedule::Spares::Order::needed
+                                                       : schedule::Spares::Order::left_out;
 }
 
 bool is_priceable(const Algorithm& row, const Parameters& parameters, const Shape& shape) {

@@ -12,6 +12,7 @@
 #include "algorithm/algorithm.hpp"
 #include "base/result.hpp"
 #include "model/price.hpp"
+#include "schedule/spares.hpp"
 #include "select/buffers.hpp"
 #include "select/engine_kind.hpp"
 
@@ -41,6 +42,9 @@ struct Pricing {
 };
 Pricing pricing_of(const schedule::Shape& shape, const Circumstances& circumstances,
                    EngineKind engine);
+
+// Whether prices need the predecessors of each step: only helped ranks look at them.
+schedule::Spares::Order order_of(const Pricing& pricing);
 
 // Whether one rank's schedule stands for all, as price_of_alike() wants it.
 bool one_stands_for_all(const algorithm::Algorithm& row, const schedule::Shape& shape);

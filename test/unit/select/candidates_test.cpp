@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "algorithm/mock/slot_counts.hpp"
 #include "model/default_machine.hpp"
 #include "schedule/cost.hpp"
 #include "select/few_ranks.hpp"
@@ -64,6 +65,25 @@ TEST(HasAtMost, CountsRanksThatActForTheirHost) {
     EXPECT_FALSE(has_at_most(steps / 3, row, usual, shape)) << name << " has " << steps;
     EXPECT_TRUE(has_at_most(3 * steps, row, usual, shape)) << name << " has " << steps;
   }
+}
+
+// A sender of a mock-up needs the slots of its receivers. Where all send to all, it would build the
+// schedules of all ranks for them.
+TEST(HasAtMost, AsksForNoSlotsOfAMockUpIfAPartHasTooManySteps) {
+  constexpr int kRanks = 257;
+  const Shape shape = shape_of(Collective::allreduce, kRanks, 1000);
+  const auto& mock = *algorithm::find(Collective::allreduce, "mock-reduce_scatter-allgather");
+  const Parameters usual = algorithm::default_parameters(mock, shape);
+  algorithm::mock::SlotCounts kept;
+  const algorithm::mock::SlotCounts::Use use(kept);
+  EXPECT_FALSE(has_at_most(10'000, mock, usual, shape));
+  const algorithm::Part& part = mock.parts[1];
+  const Shape own = algorithm::shape_of_part(part, shape);
+  std::vector<schedule::SlotId> not_kept;
+  const auto& slots = algorithm::mock::SlotCounts::of(
+      algorithm::row_of_part(part, usual), algorithm::parameters_of_part(part, usual, own), own,
+      not_kept);
+  EXPECT_EQ(std::ranges::count(slots, -1), kRanks);
 }
 
 // At such numbers, the ranks by which is_priceable() judges are left over and do little, while the
