@@ -72,6 +72,7 @@ struct Sweep {
   bool shared;
 };
 constexpr Sweep kSweeps[] = {{"1x16_cores_2", 1, 16, 2, false},
+                             {"1x63", 1, 63, 63, false},
                              {"1x64", 1, 64, 64, false},
                              {"1x64_cores_2", 1, 64, 2, false},
                              {"1x64_cores_8", 1, 64, 8, false},
@@ -80,6 +81,7 @@ constexpr Sweep kSweeps[] = {{"1x16_cores_2", 1, 16, 2, false},
                              {"16x4", 16, 4, 4, false},
                              {"64x1", 64, 1, 2, false},
                              {"8x8_shared_2", 8, 8, 2, true},
+                             {"1x4095", 1, 4095, 4095, false},
                              {"1x4096", 1, 4096, 4096, false},
                              {"1x4096_cores_64", 1, 4096, 64, false}};
 
