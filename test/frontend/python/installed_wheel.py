@@ -4,12 +4,12 @@
 
 usage: installed_wheel.py --environment DIRECTORY --prefix BUILD
 
-Builds the wheel with the tools of the environment that scripts/python_environment.py has made.
-auditwheel adds the libraries that manylinux does not promise, and says which manylinux tag the
-result may have. abi3audit says whether an abi3 wheel keeps to the stable interface. The result is
-installed into a new environment, where two ranks run under the installed tool, and is uninstalled.
-Fails with pip's reason where no package index can be reached. Ends with 77 (skipped) and the reason
-without the environment. Standard library only.
+Builds the wheel with the tools of the environment that scripts/python_environment.py has made, in
+the folder where that has compiled the extension module. auditwheel adds the libraries that manylinux
+does not promise, and says which manylinux tag the result may have. abi3audit says whether an abi3
+wheel keeps to the stable interface. The result is installed into a new environment, where two ranks
+run under the installed tool, and is uninstalled. Fails with pip's reason where no package index can
+be reached. Ends with 77 (skipped) and the reason without the environment. Standard library only.
 """
 
 import argparse
@@ -51,10 +51,11 @@ def install(python, *what):
     run(python, "-m", "pip", "install", "--quiet", *what)
 
 
-def build(python, prefix, folder):
-    run(python, "-m", "pip", "wheel", "--quiet", "--no-build-isolation", "--no-deps",
-        f"-Ccmake.define.UNISONO_PREFIX={prefix.resolve()}", f"-Cbuild-dir={folder / 'build'}",
-        "--wheel-dir", folder, TOP / "frontend" / "python")
+def build(environment, prefix, folder):
+    run(environment.absolute() / "bin" / "python", "-m", "pip", "wheel", "--quiet",
+        "--no-build-isolation", "--no-deps", f"-Ccmake.define.UNISONO_PREFIX={prefix.resolve()}",
+        f"-Cbuild-dir={environment.resolve() / 'wheel-build'}", "--wheel-dir", folder,
+        TOP / "frontend" / "python")
     wheels = list(folder.glob("unisono-*.whl"))
     assert len(wheels) == 1, wheels
     return wheels[0]
@@ -115,10 +116,9 @@ def main():
         print(f"skipped: {options.environment} is not complete; scripts/python_environment.py "
               "makes it, and needs a package index (pip)")
         return SKIPPED
-    builder = options.environment.absolute() / "bin" / "python"
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
-        built = build(builder, options.prefix, folder)
+        built = build(options.environment, options.prefix, folder)
         run(sys.executable, "-m", "venv", folder / "auditors")
         auditors = folder / "auditors" / "bin"
         install(auditors / "python", *AUDITORS)
