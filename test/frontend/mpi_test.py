@@ -10,6 +10,7 @@ installed.
 """
 
 import argparse
+import functools
 import json
 import pathlib
 import re
@@ -49,22 +50,18 @@ def compile_program(source, target, words=(), fortran=False):
     return OPTIONS.folder / target
 
 
-def set_up():
-    """Programs, and the MPI's commands under their plain names."""
-    OPTIONS.mpi.write_launchers(OPTIONS.folder)
-    OPTIONS.random = compile_program("random_program.c", "random_program")
-    OPTIONS.scenarios = compile_program("scenarios.c", "scenarios")
-    OPTIONS.nonblocking = compile_program("nonblocking.c", "nonblocking")
-    OPTIONS.persistent = compile_program("persistent.c", "persistent")
-    OPTIONS.edge_cases = compile_program("edge_cases.c", "edge_cases")
-    OPTIONS.more_cases = compile_program("more_cases.c", "more_cases")
-    OPTIONS.standard_cases = compile_program("standard_cases.c", "standard_cases")
-    OPTIONS.large_counts = compile_program("large_counts.c", "large_counts")
-    OPTIONS.found_counts = compile_program("found_counts.c", "found_counts", ["-ldl"])
-    OPTIONS.sessions = compile_program("sessions.c", "sessions")
-    # Without the interface for C++ that MPI has no more.
-    OPTIONS.throwing = compile_program(
-        "throwing.cpp", "throwing", ["-DOMPI_SKIP_MPICXX", "-DMPICH_SKIP_MPICXX", "-lstdc++"])
+# What these programs need besides their source. The one in C++ goes without the interface for C++
+# that MPI has no more.
+MORE_WORDS = {"found_counts": ["-ldl"], "random_threads": ["-pthread"],
+              "thread_ranks": ["-lpthread"],
+              "throwing": ["-DOMPI_SKIP_MPICXX", "-DMPICH_SKIP_MPICXX", "-lstdc++"]}
+
+
+@functools.cache
+def compiled(name):
+    """The program of this name, which is compiled when a test first asks for it."""
+    [source] = HERE.glob(f"{name}.c*")
+    return compile_program(source.name, name, MORE_WORDS.get(name, ()))
 
 
 def batches(ranks):
@@ -77,7 +74,7 @@ def batches(ranks):
 
 class RandomPrograms(unittest.TestCase):
     def run_both(self, seed, programs, ranks):
-        words = [OPTIONS.random, seed, 80, programs]
+        words = [compiled("random_program"), seed, 80, programs]
         bare = mpirun(ranks, [*words, "plain"], drop_in=False)
         self.assertEqual(bare.returncode, 0, bare.stderr)
         ours = mpirun(ranks, [*words, "plain"])
@@ -99,7 +96,7 @@ class RandomRequests(unittest.TestCase):
     """The program checks itself: some of the bare MPIs fail in it."""
 
     def run_both(self, seed, programs, ranks):
-        program = compile_program("random_requests.c", "random_requests")
+        program = compiled("random_requests")
         words = [program, seed, 200, programs]
         bare = mpirun(ranks, [*words, "plain"], drop_in=False)
         ours = mpirun(ranks, [*words, "plain"])
@@ -120,7 +117,7 @@ class RandomRequests(unittest.TestCase):
 class RandomTypes(unittest.TestCase):
     def test_each_rank_lays_out_its_elements_in_its_own_way(self):
         """The program checks itself: the bare MPIs fail in several of its steps."""
-        program = compile_program("random_types.c", "random_types")
+        program = compiled("random_types")
         for ranks in range(2, min(5, OPTIONS.most_ranks) + 1):
             for seed, programs in batches(ranks):
                 for early in ((), ("late",)):
@@ -133,7 +130,7 @@ class RandomTypes(unittest.TestCase):
 class RandomThreads(unittest.TestCase):
     def test_threads_call_collectives_at_once(self):
         """The program checks itself: the bare MPIs fail in it."""
-        program = compile_program("random_threads.c", "random_threads", ["-pthread"])
+        program = compiled("random_threads")
         for ranks in range(2, min(3, OPTIONS.most_ranks) + 1):
             for seed, programs in batches(ranks):
                 with self.subTest(ranks=ranks, seed=seed):
@@ -145,7 +142,7 @@ class RandomThreads(unittest.TestCase):
 
 class Running(unittest.TestCase):
     def expect_fine(self, name, ranks=3, more=None, program="scenarios"):
-        done = mpirun(ranks, [getattr(OPTIONS, program), name], more)
+        done = mpirun(ranks, [compiled(program), name], more)
         self.assertEqual((done.returncode, done.stdout), (0, "fine\n"), done.stderr)
         return done
 
@@ -168,9 +165,6 @@ class OneApplies(Running):
     SETTING = {"UNISONO_HETEROGENEOUS": "on"}
     NAMES = "operators,sums,derived,backwards"
 
-    def setUp(self):
-        OPTIONS.one_applies = compile_program("one_applies.c", "one_applies")
-
     def test_one_rank_applies_each_operator(self):
         for ranks in range(1, OPTIONS.most_ranks + 1):
             with self.subTest(ranks=ranks):
@@ -180,7 +174,7 @@ class OneApplies(Running):
         more = {"UNISONO_ALGORITHM": "allreduce:pairwise|reduce:serial"}
         for name in ("operators", "sums", "derived"):
             with self.subTest(name=name):
-                done = mpirun(4, [OPTIONS.one_applies, name], more)
+                done = mpirun(4, [compiled("one_applies"), name], more)
                 # The text of a rank that aborts may get lost, and Intel MPI's mpirun may end by
                 # SIGPIPE after it.
                 self.assertNotEqual(done.returncode, 0, done.stderr)
@@ -195,7 +189,7 @@ class Scenarios(Running):
                               "at_end"))
 
     def test_an_invalid_argument_is_the_bare_mpis_business(self):
-        bare = mpirun(3, [OPTIONS.scenarios, "invalid"], drop_in=False)
+        bare = mpirun(3, [compiled("scenarios"), "invalid"], drop_in=False)
         if bare.returncode != 0:
             self.skipTest("this MPI does not check arguments")
         self.expect_fine("invalid")
@@ -203,9 +197,10 @@ class Scenarios(Running):
     def test_a_call_outside_of_init_and_finalize_is_the_bare_mpis_business(self):
         for name in ("too_early", "too_late"):
             with self.subTest(name=name):
-                bare = mpirun(2, [OPTIONS.scenarios, name], drop_in=False)
+                words = [compiled("scenarios"), name]
+                bare = mpirun(2, words, drop_in=False)
                 self.assertNotEqual(bare.returncode, 0)
-                self.assertEqual(mpirun(2, [OPTIONS.scenarios, name]).returncode, bare.returncode)
+                self.assertEqual(mpirun(2, words).returncode, bare.returncode)
 
     def test_a_mismatch_is_an_error_with_a_class_and_a_text(self):
         done = self.expect_fine("mismatch")
@@ -215,29 +210,30 @@ class Scenarios(Running):
         self.expect_fine("handler")
 
     def test_the_default_handler_ends_the_job_with_the_message(self):
-        done = mpirun(3, [OPTIONS.scenarios, "fatal"])
+        done = mpirun(3, [compiled("scenarios"), "fatal"])
         self.assertNotEqual(done.returncode, 0)
         self.assertIn("rank 1 called allreduce(count 8, int32, sum)", done.stderr)
 
     def test_a_spawned_process_needs_no_drop_in(self):
+        scenarios = compiled("scenarios")
         program = OPTIONS.folder / "without"
-        program.write_text(f'#!/bin/sh\nunset LD_PRELOAD\nexec {OPTIONS.scenarios} "$@"\n')
+        program.write_text(f'#!/bin/sh\nunset LD_PRELOAD\nexec {scenarios} "$@"\n')
         program.chmod(0o755)
-        bare = mpirun(2, [OPTIONS.scenarios, "spawn", program], drop_in=False)
+        bare = mpirun(2, [scenarios, "spawn", program], drop_in=False)
         if bare.returncode != 0:
             self.skipTest("this MPI cannot spawn here")
-        done = mpirun(2, [OPTIONS.scenarios, "spawn", program])
+        done = mpirun(2, [scenarios, "spawn", program])
         self.assertEqual((done.returncode, done.stdout), (0, "fine\n"), done.stderr)
 
     def test_a_killed_rank_ends_the_job(self):
-        done = mpirun(3, [OPTIONS.scenarios, "killed"])
+        done = mpirun(3, [compiled("scenarios"), "killed"])
         self.assertNotEqual(done.returncode, 0)
 
     def test_the_other_ranks_say_which_one_was_lost(self):
         if OPTIONS.mpi.name != "openmpi":
             self.skipTest("this MPI's mpirun ends the other ranks at once")
         # This mpirun then leaves the other ranks alone, and says nothing by its exit code.
-        done = mpirun(3, [OPTIONS.scenarios, "killed"], {"OMPI_MCA_orte_enable_recovery": "1"})
+        done = mpirun(3, [compiled("scenarios"), "killed"], {"OMPI_MCA_orte_enable_recovery": "1"})
         self.assertNotEqual(done.returncode, 124, f"the other ranks wait: {done.stderr}")
         # The first one's error handler aborts the job, so the other may not get to say it.
         self.assertRegex(done.stderr, r"rank [02]: rank 1 is lost")
@@ -305,7 +301,7 @@ class EdgeCases(Running):
         self.expect_fine("unlike", program="throwing")
 
     def test_an_exception_for_an_error_of_the_mpi_reaches_the_program(self):
-        bare = mpirun(2, [OPTIONS.throwing, "invalid"], drop_in=False)
+        bare = mpirun(2, [compiled("throwing"), "invalid"], drop_in=False)
         if (bare.returncode, bare.stdout) != (0, "fine\n"):
             self.skipTest("this MPI alone ends the program there")
         self.expect_fine("invalid", 2, program="throwing")
@@ -328,7 +324,7 @@ class EdgeCases(Running):
 
     def test_a_communicator_costs_one_allgather_of_the_mpi(self):
         """Those after the first one, in the same order at all ranks."""
-        done = mpirun(2, [OPTIONS.more_cases, "in_turns"], {"UNISONO_LOG": "info"})
+        done = mpirun(2, [compiled("more_cases"), "in_turns"], {"UNISONO_LOG": "info"})
         self.assertEqual((done.returncode, done.stdout), (0, "fine\n"), done.stderr)
         numbers = [int(number) for number in re.findall(
             r"Unisono does the collectives of a communicator \((\d+) allgathers", done.stderr)]
@@ -337,31 +333,32 @@ class EdgeCases(Running):
 
     def test_windows_between_collectives(self):
         for ranks in OPTIONS.ranks:
-            bare = mpirun(ranks, [OPTIONS.more_cases, "windows"], drop_in=False)
+            bare = mpirun(ranks, [compiled("more_cases"), "windows"], drop_in=False)
             if bare.returncode != 0:
                 self.skipTest("windows do not work with the bare MPI")
             with self.subTest(ranks=ranks):
                 self.expect_fine("windows", ranks, program="more_cases")
 
     def test_an_invalid_argument_at_one_rank_lets_no_other_rank_wait(self):
-        bare = mpirun(3, [OPTIONS.scenarios, "invalid"], drop_in=False)
+        bare = mpirun(3, [compiled("scenarios"), "invalid"], drop_in=False)
         if bare.returncode != 0:
             self.skipTest("this MPI does not check arguments")
         self.expect_fine("not_committed,misplaced,invalid_at_one", program="edge_cases")
 
     def test_blocks_without_a_buffer_are_the_bare_mpis_business(self):
-        bare = mpirun(2, [OPTIONS.edge_cases, "no_buffer"], drop_in=False)
+        bare = mpirun(2, [compiled("edge_cases"), "no_buffer"], drop_in=False)
         if (bare.returncode, bare.stdout) != (0, "fine\n"):
             self.skipTest("this MPI does not check for null buffers")
         self.expect_fine("no_buffer", 2, program="edge_cases")
 
     def test_ranks_may_have_different_settings(self):
         """Unisono does what all want. A rank that wants nothing of it holds up no other."""
+        edge_cases = compiled("edge_cases")
         for value, does in (("off", False), ("allreduce", True)):
             program = OPTIONS.folder / f"unlike_{value}"
             program.write_text(
                 '#!/bin/sh\n[ "${OMPI_COMM_WORLD_RANK:-$PMI_RANK}" = 1 ] && '
-                f'export UNISONO_MPI={value}\nexec {OPTIONS.edge_cases} "$@"\n')
+                f'export UNISONO_MPI={value}\nexec {edge_cases} "$@"\n')
             program.chmod(0o755)
             with self.subTest(value=value):
                 done = mpirun(3, [program, "plain"], {"UNISONO_LOG": "info"})
@@ -381,7 +378,7 @@ class StandardCases(Running):
 
     def kept_by_the_bare_mpi(self):
         def is_kept(names):
-            words = [OPTIONS.standard_cases, ",".join(names)]
+            words = [compiled("standard_cases"), ",".join(names)]
             bare = mpirun(2, words, drop_in=False)
             return (bare.returncode, bare.stdout) == (0, "fine\n")
         if is_kept(STANDARD_CASES):
@@ -395,7 +392,7 @@ class StandardCases(Running):
 
     def test_operators_take_the_types_that_the_bare_mpi_lets_them_take(self):
         """MPI_LAND of Fortran's integers, for instance: some MPIs compute it, others refuse it."""
-        program = compile_program("operators.c", "operators")
+        program = compiled("operators")
         bare = mpirun(2, [program], drop_in=False)
         if bare.returncode != 0:
             self.skipTest("the bare MPI ends the program: MPICH 4.0 for MPI_LAND of MPI_FLOAT")
@@ -408,9 +405,9 @@ class StandardCases(Running):
     def test_a_collective_before_or_after_mpi_ends_the_rank_as_with_the_bare_mpi(self):
         for name in ("before_init", "after_finalize"):
             with self.subTest(name=name):
-                bare = mpirun(2, [OPTIONS.standard_cases, name], drop_in=False)
+                bare = mpirun(2, [compiled("standard_cases"), name], drop_in=False)
                 self.assertNotIn(bare.returncode, (0, 124), bare.stderr)
-                ours = mpirun(2, [OPTIONS.standard_cases, name])
+                ours = mpirun(2, [compiled("standard_cases"), name])
                 self.assertNotIn(ours.returncode, (0, 124), ours.stderr)
                 self.assertNotIn("fine", ours.stdout)
 
@@ -513,7 +510,7 @@ class HostRanges(Running):
         if only is not None:
             more["UNISONO_MPI"] = ",".join(name for name in COLLECTIVES if name != only)
         return subprocess.run(
-            [OPTIONS.bin / "unisono", "mpirun", "--tune", "-n", str(ranks), OPTIONS.scenarios,
+            [OPTIONS.bin / "unisono", "mpirun", "--tune", "-n", str(ranks), compiled("scenarios"),
              "attributes"], env=environment(more), capture_output=True, text=True)
 
     def set_ranges(self, ranks, ranges):
@@ -561,7 +558,7 @@ class HostRanges(Running):
             sometimes = [(name, 9, 300) for name in COLLECTIVES if name != "barrier"]
             for ranges in (sometimes, [(name, 0, 0) for name, _, _ in sometimes]):
                 self.set_ranges(ranks, ranges)
-                words = [OPTIONS.random, 700 + ranks, 80, 1, "plain"]
+                words = [compiled("random_program"), 700 + ranks, 80, 1, "plain"]
                 bare = mpirun(ranks, words, drop_in=False)
                 done = mpirun(ranks, words, self.more)
                 with self.subTest(ranks=ranks, ranges=ranges[0]):
@@ -597,7 +594,7 @@ class HostRanges(Running):
 
 class LargeCounts(Running):
     def test_all_functions(self):
-        bare = mpirun(2, [OPTIONS.large_counts], drop_in=False)
+        bare = mpirun(2, [compiled("large_counts")], drop_in=False)
         if bare.stdout == "none\n":
             self.skipTest("this MPI has no functions with large counts")
         for ranks in (2, 3):
@@ -612,7 +609,6 @@ class LargeMessages(Running):
         [free] = [int(line.split()[1]) for line in lines if line.startswith("MemAvailable:")]
         if not OPTIONS.large or free < 12 << 20:
             self.skipTest("only with --large, and with 12 GiB of free memory")
-        OPTIONS.large_messages = compile_program("large_messages.c", "large_messages")
         for name in ("one_count", "long_types", "one_element", "gaps", "sums", "scattered_sums",
                      "blocks", "exchange", "large_counts"):
             with self.subTest(name=name):
@@ -639,8 +635,8 @@ class FoundCounts(Running):
                 self.expect_fine("neighbours", ranks, program="found_counts")
 
     def test_a_function_that_the_mpi_lacks_and_the_drop_in_cannot_do_is_missing(self):
-        bare = mpirun(2, [OPTIONS.found_counts, "names"], drop_in=False)
-        ours = mpirun(2, [OPTIONS.found_counts, "names"])
+        bare = mpirun(2, [compiled("found_counts"), "names"], drop_in=False)
+        ours = mpirun(2, [compiled("found_counts"), "names"])
         self.assertEqual(ours.returncode, 0, ours.stderr)
         found = re.findall(r"^has .*$", bare.stdout, re.M)
         self.assertEqual(re.findall(r"^has .*$", ours.stdout, re.M), found)
@@ -655,7 +651,7 @@ class FoundCounts(Running):
 class Sessions(Running):
     def run_both(self, name):
         """The lines of the drop-in, for each number of ranks."""
-        bare = mpirun(2, [OPTIONS.sessions, name], drop_in=False)
+        bare = mpirun(2, [compiled("sessions"), name], drop_in=False)
         if bare.stdout == "none\n":
             self.skipTest("this MPI has no sessions")
         if "Cannot call MPI_INIT" in bare.stderr:
@@ -684,7 +680,7 @@ class Extensions(Running):
     """Some MPIs have functions beyond the standard."""
 
     def test_ranks_that_are_threads(self):
-        program = compile_program("thread_ranks.c", "thread_ranks", ["-lpthread"])
+        program = compiled("thread_ranks")
         bare = mpirun(2, [program], drop_in=False)
         if "none" in bare.stdout:
             self.skipTest("this MPI has no communicators of threads")
@@ -694,7 +690,7 @@ class Extensions(Running):
     def test_a_revoked_communicator_ends_the_calls_of_all_ranks(self):
         if OPTIONS.mpi.name != "openmpi5":
             self.skipTest("only Open MPI 5 tells which communicators are revoked")
-        program = compile_program("revoked.c", "revoked")
+        program = compiled("revoked")
         for ranks in (2, 3):
             for form in ("blocking", "nonblocking", "persistent"):
                 with self.subTest(ranks=ranks, form=form):
@@ -724,7 +720,7 @@ class Profiles(unittest.TestCase):
         return result
 
     def test_calls_that_are_left_to_the_mpi_are_in_it_with_the_reason(self):
-        program = compile_program("left_calls.c", "left_calls")
+        program = compiled("left_calls")
         words = ("collective", "form", "operator", "type", "ranks", "reason", "calls",
                  "least_bytes", "most_bytes")
         for ranks in (2, 3):
@@ -750,14 +746,14 @@ class Profiles(unittest.TestCase):
 
     def test_calls_that_the_mpi_does_after_a_trial_are_in_it(self):
         more = {"UNISONO_MPI": "trial"}
-        for rows in self.rows(OPTIONS.standard_cases, 2, more, ["slow_by_turns"]):
+        for rows in self.rows(compiled("standard_cases"), 2, more, ["slow_by_turns"]):
             calls = {row["reason"]: row["calls"] for row in rows
                      if row["collective"] == "allgather" and row["most_bytes"] == 4}
             # 100 calls: 50 before, then 4 and 20 by turns.
             self.assertEqual(calls, {"": 62, "tried": 12, "tried, and faster": 26})
 
     def test_without_unisono_all_calls_are_in_it(self):
-        program = compile_program("left_calls.c", "left_calls")
+        program = compiled("left_calls")
         for rows in self.rows(program, 2, {"UNISONO_MPI": "off"}):
             self.assertTrue(all(row["reason"] for row in rows), rows)
             blocking = [(row["reason"], row["calls"]) for row in rows
@@ -766,7 +762,7 @@ class Profiles(unittest.TestCase):
 
 
     def test_a_killed_rank_leaves_its_calls(self):
-        program = compile_program("killed_rank.c", "killed_rank")
+        program = compiled("killed_rank")
         with tempfile.TemporaryDirectory() as folder:
             profile = pathlib.Path(folder) / "p"
             done = subprocess.run(["timeout", str(MOST_SECONDS), OPTIONS.bin / "unisono", "mpirun",
@@ -787,7 +783,7 @@ class Profiles(unittest.TestCase):
 
     def test_the_table_is_that_of_this_job(self):
         """Though an earlier one had more ranks, whose files are still there."""
-        program = compile_program("left_calls.c", "left_calls")
+        program = compiled("left_calls")
         with tempfile.TemporaryDirectory() as folder:
             for words, ranks in ((("-n", "3", program), 3), (("-n", "2", program), 2),
                                  (("-n", "2", "true"), 0)):
@@ -807,7 +803,7 @@ class Profiles(unittest.TestCase):
             self.assertEqual(len(list(pathlib.Path(folder).glob("p.*"))), 3)
 
     def test_a_rank_that_ends_early_leaves_its_calls(self):
-        program = compile_program("early_end.c", "early_end")
+        program = compiled("early_end")
         for way in ("abort", "pmpi_abort", "exit"):
             with self.subTest(way=way), tempfile.TemporaryDirectory() as folder:
                 profile = pathlib.Path(folder) / "p"
@@ -824,7 +820,7 @@ class Profiles(unittest.TestCase):
 
 class Others(unittest.TestCase):
     def test_the_tool_says_which_mpi_it_found(self):
-        done = mpirun(2, [OPTIONS.scenarios, "kinds"])
+        done = mpirun(2, [compiled("scenarios"), "kinds"])
         self.assertIn(f"unisono mpirun: {OPTIONS.mpi.title}", done.stderr)
 
     def test_fortran(self):
@@ -844,7 +840,7 @@ class Others(unittest.TestCase):
         linked = compile_program("scenarios.c", "profiled", words=[str(HERE / "profiler.c")])
         tool = compile_program("profiler.c", "profiler.so", words=["-shared", "-fPIC"])
         for words, more in (([linked, "many"], {}),
-                            ([OPTIONS.scenarios, "many"], {"LD_PRELOAD": str(tool)})):
+                            ([compiled("scenarios"), "many"], {"LD_PRELOAD": str(tool)})):
             with self.subTest(words=words):
                 done = mpirun(2, words, {**more, "UNISONO_LOG": "info"})
                 self.assertEqual(done.returncode, 0, done.stderr)
@@ -856,7 +852,7 @@ class Others(unittest.TestCase):
 
     def test_each_rank_of_the_world_writes_its_profile(self):
         profile = OPTIONS.folder / "profile"
-        program = compile_program("split_first.c", "split_first")
+        program = compiled("split_first")
         done = subprocess.run([str(OPTIONS.bin / "unisono"), "mpirun", f"--profile={profile}",
                                "-n", "4", str(program)],
                               env=environment({}), capture_output=True, text=True)
@@ -871,7 +867,7 @@ class Others(unittest.TestCase):
             self.assertEqual(sorted(ranks), [2, 4])
 
     def test_mpi_is_used_after_main(self):
-        program = compile_program("at_exit.c", "at_exit")
+        program = compiled("at_exit")
         for way in ("atexit", "destructor"):
             with self.subTest(way=way):
                 done = mpirun(2, [program, way])
@@ -907,7 +903,7 @@ def main():
         return SKIPPED
     with tempfile.TemporaryDirectory() as folder:
         OPTIONS.folder = pathlib.Path(folder)
-        set_up()
+        OPTIONS.mpi.write_launchers(OPTIONS.folder)
         result = unittest.main(argv=[sys.argv[0], *OPTIONS.tests], exit=False, verbosity=2).result
     return 0 if result.wasSuccessful() else 1
 
