@@ -50,8 +50,8 @@ def compile_program(source, target, words=(), fortran=False):
     return OPTIONS.folder / target
 
 
-# What these programs need besides their source. The one in C++ goes without the interface for C++
-# that MPI has no more.
+# These programs need more than their source. The one in C++ goes without the interface for C++ that
+# MPI has no more.
 MORE_WORDS = {"found_counts": ["-ldl"], "random_threads": ["-pthread"],
               "thread_ranks": ["-lpthread"],
               "throwing": ["-DOMPI_SKIP_MPICXX", "-DMPICH_SKIP_MPICXX", "-lstdc++"]}

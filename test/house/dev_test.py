@@ -204,7 +204,7 @@ class Dev(unittest.TestCase):
             'for i in $(seq 600); do [ -e built_$next ] && break; sleep 0.1; done\n'
             '[ -e built_$next ] || exit 1\n'
             'touch tested_$preset')
-        # What the front ends need is not there before, either.
+        # The front ends' packages are not there before that, either.
         (self.top / "scripts" / "python_environment.py").write_text(
             f'#!/bin/sh\ncd {self.top}\n'
             'for i in $(seq 600); do [ -e built_asan ] && break; sleep 0.1; done\n'
