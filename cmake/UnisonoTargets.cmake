@@ -25,6 +25,13 @@ if(UNISONO_SANITIZE)
     target_compile_options(unisono_flags INTERFACE -fno-sanitize=null,object-size,vptr)
   endif()
   target_link_options(unisono_flags INTERFACE -fsanitize=${UNISONO_SANITIZE})
+  # Sanitizers look at code that runs. The release's compiler checks code for AVX-512 on every machine.
+  include(CheckCXXSourceRuns)
+  check_cxx_source_runs("int main() { return __builtin_cpu_supports(\"avx512bw\") ? 0 : 1; }"
+                        UNISONO_RUNS_AVX3)
+  if(NOT UNISONO_RUNS_AVX3)
+    target_compile_definitions(unisono_flags INTERFACE UNISONO_WITHOUT_AVX3)
+  endif()
 endif()
 
 if(UNISONO_FUZZ)

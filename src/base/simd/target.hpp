@@ -5,8 +5,14 @@
 // Include before any header of Highway.
 #pragma once
 
+// A build with sanitizers leaves AVX3 out if its machine cannot run it (UnisonoTargets.cmake).
+#ifdef UNISONO_WITHOUT_AVX3
+#define UNISONO_LEFT_OUT HWY_AVX3
+#else
+#define UNISONO_LEFT_OUT 0
+#endif
 #define HWY_DISABLED_TARGETS \
-  (HWY_SSSE3 | HWY_AVX3_DL | HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128)
+  (UNISONO_LEFT_OUT | HWY_SSSE3 | HWY_AVX3_DL | HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128)
 
 // To be used in #if inside the code that is compiled once per target.
 #define UNISONO_SIMD_TARGETS (HWY_SSE4 | HWY_AVX2 | HWY_AVX3 | HWY_NEON)
