@@ -5,11 +5,12 @@
 usage: installed_wheel.py --environment DIRECTORY --prefix BUILD
 
 Builds the wheel with the tools of the environment that scripts/python_environment.py has made, in
-the folder where that has compiled the extension module. auditwheel adds the libraries that manylinux
-does not promise, and says which manylinux tag the result may have. abi3audit says whether an abi3
-wheel keeps to the stable interface. The result is installed into a new environment, where two ranks
-run under the installed tool, and is uninstalled. Fails with pip's reason where no package index can
-be reached. Ends with 77 (skipped) and the reason without the environment. Standard library only.
+the folder where that has compiled the extension module. auditwheel adds the libraries that
+manylinux does not promise, and says which manylinux tag the result may have. abi3audit says whether
+an abi3 wheel keeps to the stable interface. The result is installed into a new environment, where
+two ranks run under the installed tool, and is uninstalled. Fails with pip's reason where no package
+index can be reached. Ends with 77 (skipped) and the reason without the environment. Standard
+library only.
 """
 
 import argparse
