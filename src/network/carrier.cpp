@@ -38,7 +38,7 @@ reliable::Reliable::Arrived Carrier::arrived() const {
 }
 
 bool Carrier::progress() {
-  const bool lacks_room = reliable_->lacks_room();
+  const bool lacks_room = reliable_->deliveries().lack_room();
   const int received = transport().progress();
   const bool has_come = take_arrivals();
   if (!counts_arrivals() || lacks_room) return received > 0 || has_come;

@@ -43,7 +43,9 @@ class Reliable final : public transport::Transport {
   const transport::Capabilities& capabilities() const override { return capabilities_; }
   void put(const transport::Put& message) override;
   void get(const transport::Get& wanted) override;
-  int progress() override;
+  int progress() override { return progress(true); }
+  // Without `receives` it is known that no datagram has come.
+  int progress(bool receives);
   void awaits(int rank) override;
 
   // Finds out whether the network carries multicast between the group's members. All try at about
@@ -78,8 +80,6 @@ class Reliable final : public transport::Transport {
 
   using Arrived = Region::Arrived;
   const Arrived& arrived() const { return region_.arrived(); }
-  // Whether something that was put has still to be sent, for want of room.
-  bool lacks_room() const { return deliveries_.lack_room(); }
   // For so long after progress(), what comes may be left to gather (moderation.hpp).
   std::int64_t pause_ns() const { return moderation_.pause_ns(); }
 

@@ -84,6 +84,9 @@ class Datagrams {
   // Call it before each sleep on the descriptor. False: receive() may return something already.
   // `only_urgent`: other datagrams than urgent ones need not end the sleep.
   virtual bool may_sleep(bool /*only_urgent*/) { return true; }
+  // Whether receive() has something only while the descriptor is readable, also without a call of
+  // may_sleep(). False: that is not known, or something is left of the last call.
+  virtual bool descriptor_tells() const { return false; }
 
   // Call it if the probe shows that the network does not carry multicast
   // (transport/multicast_probe.hpp). After that, kGroup is no legal target.

@@ -54,6 +54,9 @@ struct Completion {
   bool arrived = true;
 };
 
+// The state of a descriptor that is not the memory's own, as a poll has found it.
+enum class Beside : std::uint8_t { unknown, silent, readable };
+
 class RemoteMemory {
  public:
   virtual ~RemoteMemory() = default;
@@ -96,6 +99,11 @@ class RemoteMemory {
   // any more, so poll again after a short time.
   virtual int descriptor() const = 0;
   virtual bool may_sleep() = 0;
+  // From now on the memory's descriptor is readable also while `descriptor` is, and polls tell of
+  // that one. False: it cannot do that.
+  virtual bool watch_beside(int /*descriptor*/) { return false; }
+  // Whether the descriptor of watch_beside() was readable at the last poll().
+  Beside beside() const { return beside_; }
   // Why transfers with that rank failed; empty if none did.
   virtual const std::string& error_of(int rank) const = 0;
   // How many ranks have an error; only where raises_flags().
@@ -105,6 +113,9 @@ class RemoteMemory {
   virtual std::string device_loss() const { return {}; }
   // For people: what was rejected or not possible; empty if nothing.
   virtual std::string trouble() const { return {}; }
+
+ protected:
+  Beside beside_ = Beside::unknown;
 
  private:
   Landings* landings_;

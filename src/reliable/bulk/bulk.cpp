@@ -41,6 +41,8 @@ base::Result<std::unique_ptr<Bulk>> Bulk::over(Reliable& reliable,
                                                std::unique_ptr<transport::RemoteMemory> memory,
                                                BulkOptions options) {
   std::unique_ptr<Bulk> bulk(new Bulk(reliable, std::move(memory), std::move(options)));
+  if (bulk->memory_->raises_flags()) reliable.answers_ = bulk.get();
+  if (bulk->memory_->watch_beside(reliable.datagrams().descriptor())) return bulk;
   bulk->sleeper_ = base::Descriptor(epoll_create1(EPOLL_CLOEXEC));
   if (!bulk->sleeper_.valid()) {
     return Error{Code::system, fmt::format("epoll_create1: {}", std::strerror(errno))};
@@ -48,7 +50,6 @@ base::Result<std::unique_ptr<Bulk>> Bulk::over(Reliable& reliable,
   UNISONO_TRY(watch(bulk->sleeper_, reliable.datagrams().descriptor()));
   bulk->watched_ = bulk->memory_->descriptor();
   UNISONO_TRY(watch(bulk->sleeper_, bulk->watched_));
-  if (bulk->memory_->raises_flags()) reliable.answers_ = bulk.get();
   return bulk;
 }
 
@@ -160,9 +161,12 @@ void Bulk::get(const transport::Get& wanted) {
   ++counts_.read;
 }
 
+// One look at the kernel tells of both, so datagrams are asked for only if there are some.
 int Bulk::progress() {
   const int arrived = collect();
-  return arrived + reliable_.progress();
+  const bool none =
+      memory_->beside() == transport::Beside::silent && reliable_.datagrams().descriptor_tells();
+  return arrived + reliable_.progress(!none);
 }
 
 // Written messages have flags, which are puts.

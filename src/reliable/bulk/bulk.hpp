@@ -72,7 +72,7 @@ class Bulk final : public transport::Transport {
 
   // Readable when there is something to do, here or at the datagrams. Only after may_sleep(); even
   // then not for longer than longest_sleep_ns().
-  int descriptor() const { return sleeper_.get(); }
+  int descriptor() const { return sleeper_.valid() ? sleeper_.get() : memory_->descriptor(); }
   bool may_sleep() { return memory_->may_sleep(); }
   std::int64_t longest_sleep_ns() const;
 
@@ -111,7 +111,8 @@ class Bulk final : public transport::Transport {
   std::unique_ptr<transport::RemoteMemory> memory_;
   BulkOptions options_;
   transport::Capabilities capabilities_;
-  base::Descriptor sleeper_;    // epoll: the datagrams' descriptor and the remote memory's
+  // epoll: the datagrams' descriptor and the remote memory's; none if the memory watches both
+  base::Descriptor sleeper_;
   int watched_ = -1;            // the latter
   std::vector<Peer> peers_;     // by rank
   std::size_t transfers_ = 0;   // open transfers, without abandoned ones

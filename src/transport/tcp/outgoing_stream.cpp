@@ -38,9 +38,9 @@ bool OutgoingStream::accepts_message() {
     case State::failed:
       return false;
     case State::open:
-      break;
+      return true;
   }
-  return is_alive();
+  return false;
 }
 
 // ---- connecting --------------------------------------------------------------------------------
@@ -102,7 +102,7 @@ void OutgoingStream::take_challenge() {
   send_or_keep(session.answer);
 }
 
-void OutgoingStream::look() {
+void OutgoingStream::look(std::uint32_t events) {
   switch (state_) {
     case State::idle:
     case State::failed:
@@ -117,20 +117,19 @@ void OutgoingStream::look() {
       break;
   }
   flush();
-  if (state_ == State::open) is_alive();
+  if (state_ == State::open && (events & ~std::uint32_t{EPOLLOUT}) != 0) find_end();
 }
 
 // The other side sends nothing on this connection, so whatever can be read is its end.
-bool OutgoingStream::is_alive() {
+void OutgoingStream::find_end() {
   std::byte byte{};
   const ssize_t got = recv(socket_.get(), &byte, sizeof byte, MSG_DONTWAIT | MSG_PEEK);
-  if (got < 0 && is_for_later(errno)) return true;
+  if (got < 0 && is_for_later(errno)) return;
   if (got > 0) {
     break_off("sent bytes on a stream that is ours");
   } else {
     break_off(got == 0 ? "closed by the other side" : error_text(errno));
   }
-  return false;
 }
 
 // ---- writing -----------------------------------------------------------------------------------

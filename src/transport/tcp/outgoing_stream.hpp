@@ -39,13 +39,13 @@ class OutgoingStream {
       : identity_(identity), target_(target), to_(to), poller_(poller) {}
 
   // Whether a message may begin. If there is no connection, it is begun, unless one has failed
-  // shortly before.
+  // shortly before. The end of a connection is known from the poller: look() tells of it.
   bool accepts_message();
   // Only after accepts_message(), and until the transfer with the flag; at most kMostBatchBytes, by
   // one system call. Bytes that the kernel does not take are copied and sent later.
   void write(const Transfer& transfer);
-  // The descriptor is readable or writable.
-  void look();
+  // The poller has these events of the descriptor.
+  void look(std::uint32_t events);
   // Without regard to what is not sent.
   void close();
 
@@ -61,7 +61,7 @@ class OutgoingStream {
   void connect();
   void take_connection();
   void take_challenge();
-  bool is_alive();
+  void find_end();
   void send_or_keep(std::span<const std::byte> bytes);
   void send_or_keep(std::span<iovec> parts, bool more);
   void keep(std::span<const std::byte> bytes);

@@ -27,11 +27,12 @@ namespace {
 using base::Error;
 using base::Status;
 
-// The poller reports the listening socket, an outgoing stream by its rank, or an incoming one
-// by a number that is never used again.
+// The poller reports the listening socket, an outgoing stream by its rank, or an incoming one by a
+// number that is never used again. It also reports the descriptor beside them.
 constexpr std::uint64_t kListener = 0;
 constexpr std::uint64_t kFirstOutgoing = 1;
 constexpr std::uint64_t kFirstIncoming = std::uint64_t{1} << 32;
+constexpr std::uint64_t kBeside = ~std::uint64_t{0};
 
 // Connections that have not proved the key, beyond one for each rank. The oldest makes room.
 constexpr std::size_t kMoreGreeting = 64;
@@ -41,6 +42,9 @@ constexpr std::size_t kEventsAtOnce = 32;
 // event, few of them ask the kernel.
 constexpr int kPollsUntilQuiet = 256;
 constexpr int kQuietPolls = 8;
+// For so long after a look, a message begins without another one. If its connection ends meanwhile,
+// that is as if it had ended just behind the message.
+constexpr std::int64_t kLookedNs = 100 * base::kMicrosecond;
 // Without descriptors for further streams, the rank tries again after so long.
 constexpr std::int64_t kListenPauseNs = base::kSecond;
 
@@ -110,6 +114,7 @@ class Tcp final : public RemoteMemory {
     quiet_ = 0;  // the poll after the sleep asks the kernel
     return true;
   }
+  bool watch_beside(int descriptor) override;
   const std::string& error_of(int rank) const override {
     return errors_[static_cast<std::size_t>(rank)];
   }
@@ -121,10 +126,9 @@ class Tcp final : public RemoteMemory {
 
   OutgoingStream* stream(int rank) const { return outgoing_[static_cast<std::size_t>(rank)].get(); }
   bool look_around();
-  void look(std::uint64_t id);
+  void look(std::uint64_t id, std::uint32_t events);
   void look_at_outgoing(int rank);
   void look_at_incoming(Incoming::iterator at);
-  void accept_some();
   bool accept_one();
   void listen_again();
   void drop_oldest_greeting();
@@ -149,7 +153,8 @@ class Tcp final : public RemoteMemory {
   std::uint64_t flags_raised_ = 0;
   std::uint64_t rejected_ = 0;
   std::uint64_t not_made_ = 0;  // own connections
-  int quiet_ = 0;               // polls without an event
+  std::int64_t looked_ns_ = 0;  // when the poller last told of all
+  int quiet_ = 0;               // polls without an event of a stream
   int skipped_ = 0;
 };
 
@@ -180,6 +185,9 @@ Status Tcp::meet(int rank, const RegionCard& card) {
 bool Tcp::accepts_message(int rank) {
   OutgoingStream* const to = stream(rank);
   if (to == nullptr) return false;
+  if (to->state() == OutgoingStream::State::open && base::now_ns() - looked_ns_ > kLookedNs) {
+    look_around();  // it may have ended
+  }
   const bool accepts = to->accepts_message();
   if (!accepts) look_at_outgoing(rank);  // it may have ended just now
   return accepts;
@@ -222,6 +230,7 @@ void Tcp::forget(int rank) { outgoing_[static_cast<std::size_t>(rank)].reset(); 
 // ---- what comes --------------------------------------------------------------------------------
 
 std::size_t Tcp::poll(std::span<Completion>) {
+  beside_ = Beside::unknown;
   if (!listens_ && base::now_ns() >= listens_again_ns_) listen_again();
   if (quiet_ >= kPollsUntilQuiet && ++skipped_ % kQuietPolls != 0) return 0;
   if (look_around()) {
@@ -232,20 +241,36 @@ std::size_t Tcp::poll(std::span<Completion>) {
   return 0;
 }
 
-// Whether there was something.
+// Whether there was something of streams.
 bool Tcp::look_around() {
   std::array<epoll_event, kEventsAtOnce> events;
   const int count = epoll_wait(poller_.get(), events.data(), static_cast<int>(events.size()), 0);
-  for (int i = 0; i < count; ++i) look(events[static_cast<std::size_t>(i)].data.u64);
-  return count > 0;
+  const bool are_all = count >= 0 && std::cmp_less(count, events.size());
+  if (are_all) looked_ns_ = base::now_ns();
+  beside_ = are_all ? Beside::silent : Beside::unknown;
+  bool any = false;
+  for (int i = 0; i < count; ++i) {
+    const epoll_event& event = events[static_cast<std::size_t>(i)];
+    if (event.data.u64 == kBeside) {
+      beside_ = Beside::readable;
+    } else {
+      look(event.data.u64, event.events);
+      any = true;
+    }
+  }
+  return any;
 }
 
-void Tcp::look(std::uint64_t id) {
-  if (id == kListener) return accept_some();
+void Tcp::look(std::uint64_t id, std::uint32_t events) {
+  if (id == kListener) {
+    for (int i = 0; i < kMostAcceptedAtOnce && accept_one(); ++i) {
+    }
+    return;
+  }
   if (id < kFirstIncoming) {
     const int rank = static_cast<int>(id - kFirstOutgoing);
     if (stream(rank) == nullptr) return;
-    stream(rank)->look();
+    stream(rank)->look(events);
     return look_at_outgoing(rank);
   }
   const auto at = incoming_.find(id);  // an event before it may have ended it
@@ -283,16 +308,18 @@ void Tcp::look_at_incoming(Incoming::iterator at) {
   if (!listens_) listen_again();
 }
 
+bool Tcp::watch_beside(int descriptor) {
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.u64 = kBeside;
+  return descriptor >= 0 && epoll_ctl(poller_.get(), EPOLL_CTL_ADD, descriptor, &event) == 0;
+}
+
 void Tcp::listen_again() {
   epoll_event event{};
   event.events = EPOLLIN;
   event.data.u64 = kListener;
   listens_ = epoll_ctl(poller_.get(), EPOLL_CTL_ADD, listener_.get(), &event) == 0;
-}
-
-void Tcp::accept_some() {
-  for (int i = 0; i < kMostAcceptedAtOnce && accept_one(); ++i) {
-  }
 }
 
 bool Tcp::accept_one() {

@@ -274,9 +274,7 @@ std::size_t Udp::receive(std::span<Incoming> datagrams) {
   return taken;
 }
 
-bool Udp::may_sleep(bool) {
-  return from_peers_->empty() && (from_group_ == nullptr || from_group_->empty());
-}
+bool Udp::may_sleep(bool) { return descriptor_tells(); }
 
 std::string Udp::last_error() const {
   return last_errno_ == 0 ? std::string() : std::generic_category().message(last_errno_);

@@ -65,6 +65,9 @@ class Udp final : public JobDatagrams {
   }
   std::size_t receive(std::span<Incoming> datagrams) override;
   bool may_sleep(bool only_urgent) override;
+  bool descriptor_tells() const override {
+    return from_peers_->empty() && (from_group_ == nullptr || from_group_->empty());
+  }
   int descriptor() const override { return poller_.get(); }
   DatagramCounts counts() const override { return counts_; }
   std::string last_error() const override;

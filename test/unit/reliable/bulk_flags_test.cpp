@@ -48,6 +48,7 @@ class DirectMemory final : public transport::RemoteMemory {
   void forget(int rank) override { forgotten.push_back(rank); }
   int descriptor() const override { return -1; }
   bool may_sleep() override { return true; }
+  void tell(transport::Beside beside) { beside_ = beside; }
   const std::string& error_of(int rank) const override {
     return errors[static_cast<std::size_t>(rank)];
   }
@@ -66,6 +67,31 @@ class DirectMemory final : public transport::RemoteMemory {
  private:
   Ranks& ranks_;
   RegionCard card_;
+};
+
+// Counts how often it is asked for datagrams.
+class CountingDatagrams final : public transport::Datagrams {
+ public:
+  explicit CountingDatagrams(std::unique_ptr<transport::Datagrams> inner)
+      : inner_(std::move(inner)) {}
+
+  const transport::DatagramLimits& limits() const override { return inner_->limits(); }
+  int rank() const override { return inner_->rank(); }
+  std::size_t send(std::span<const transport::Outgoing> datagrams) override {
+    return inner_->send(datagrams);
+  }
+  std::size_t receive(std::span<transport::Incoming> datagrams) override {
+    ++asked;
+    return inner_->receive(datagrams);
+  }
+  bool descriptor_tells() const override { return tells; }
+  transport::DatagramCounts counts() const override { return inner_->counts(); }
+
+  int asked = 0;
+  bool tells = true;
+
+ private:
+  std::unique_ptr<transport::Datagrams> inner_;
 };
 
 constexpr std::size_t kLong = 1000;
@@ -187,6 +213,40 @@ TEST_F(BulkFlags, WithoutItsDeviceTheRankItselfIsLost) {
   EXPECT_FALSE(bulk_->has_lost(2));
   EXPECT_EQ(bulk_->why_lost(0), "the device was removed");
   EXPECT_EQ(bulk_->why_lost(1), "");
+}
+
+TEST_F(BulkFlags, DatagramsAreAskedForUnlessItIsKnownThatThereAreNone) {
+  transport::VirtualDatagramNetwork network(2, steady());
+  auto made = std::make_unique<CountingDatagrams>(network.attach(0));
+  CountingDatagrams& datagrams = *made;
+  ReliableOptions options;
+  options.key = wire::key_of("test");
+  options.ranks = 2;
+  options.region = ranks_.region(0);
+  options.region_bytes = kRegion;
+  options.now_ns = [&network] { return network.now_ns(); };
+  Reliable reliable(std::move(made), options);
+  auto memory_made = std::make_unique<DirectMemory>(ranks_);
+  DirectMemory& memory = *memory_made;
+  BulkOptions bulk_options;
+  bulk_options.ranks = 2;
+  bulk_options.region = ranks_.region(0);
+  bulk_options.now_ns = options.now_ns;
+  auto bulk = Bulk::over(reliable, std::move(memory_made), bulk_options);
+  ASSERT_TRUE(bulk.ok());
+  const auto asks = [&] {
+    const int before = datagrams.asked;
+    (*bulk)->progress();
+    return datagrams.asked != before;
+  };
+  using transport::Beside;
+  for (const bool tells : {false, true}) {
+    datagrams.tells = tells;
+    for (const Beside told : {Beside::unknown, Beside::silent, Beside::readable}) {
+      memory.tell(told);
+      EXPECT_EQ(asks(), !tells || told != Beside::silent) << tells << static_cast<int>(told);
+    }
+  }
 }
 
 TEST_F(BulkFlags, ItIsSettledWhenNothingIsUnderWay) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sched.h>
+#include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 
@@ -293,6 +294,34 @@ TEST_F(TcpTest, TheDescriptorWakesItsRank) {
   }
 }
 
+// A rank that polls its streams need not ask elsewhere.
+TEST_F(TcpTest, APollTellsOfADescriptorBesideItsStreams) {
+  UNISONO_MAKE_WORLD(2);
+  RemoteMemory& memory = world->at(0);
+  EXPECT_FALSE(memory.watch_beside(-1));
+  const base::Descriptor other(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  ASSERT_TRUE(memory.watch_beside(other.get()));
+  const auto told = [&] {
+    memory.may_sleep();  // so that the poll asks the kernel
+    memory.poll({});
+    return memory.beside();
+  };
+  EXPECT_EQ(told(), Beside::silent);
+  ASSERT_EQ(eventfd_write(other.get(), 1), 0);
+  EXPECT_EQ(told(), Beside::readable);
+  pollfd one{.fd = memory.descriptor(), .events = POLLIN, .revents = 0};
+  EXPECT_EQ(poll(&one, 1, 0), 1);
+  // It is no event of a stream: polls that find no others ask the kernel less often in the end.
+  int polls = 0;
+  do {
+    memory.poll({});
+  } while (memory.beside() != Beside::unknown && ++polls < 1000);
+  EXPECT_LT(polls, 1000);
+  eventfd_t count = 0;
+  ASSERT_EQ(eventfd_read(other.get(), &count), 0);
+  EXPECT_EQ(told(), Beside::silent);
+}
+
 // ---- foreign connections -----------------------------------------------------------------------
 
 base::Descriptor connect_to(const Endpoint& there) {
@@ -506,6 +535,21 @@ TEST_F(TcpTest, AConnectionCutBetweenMessagesIsMadeAgain) {
   wait(1, 0, 2);
   EXPECT_EQ(world->at(0).failures(), 0U);
   EXPECT_EQ(world->at(1).failures(), 0U);
+}
+
+// A rank that has not polled since finds out before it sends.
+TEST_F(TcpTest, AMessageBeginsOnNoConnectionThatHasEndedLongAgo) {
+  UNISONO_MAKE_WORLD(2);
+  world->connect(0, 1);
+  world->write(0, 1, 0, random_bytes(100'000, 1), 0, 1);
+  wait(1, 0, 1);
+  step_until([&] { return world->at(0).under_way() == 0; });
+  const auto accepted = sockets_at(listening_at(world->at(1)), true);
+  ASSERT_EQ(accepted.size(), 1U);
+  ASSERT_EQ(shutdown(accepted.front(), SHUT_RDWR), 0);
+  const std::int64_t limit_ns = base::now_ns() + 10 * base::kSecond;
+  while (world->at(0).accepts_message(1)) ASSERT_LT(base::now_ns(), limit_ns);
+  EXPECT_EQ(world->at(0).failures(), 0U);
 }
 
 // A child that the program has forked has copies of all sockets. A stream that has ended must not

@@ -272,9 +272,11 @@ TEST(Udp, WhoseQueueHoldsDatagramsMayNotSleep) {
   ASSERT_EQ((*ranks)->at(0).send(batch), batch.size());
   Udp& receiver = (*ranks)->at(1);
   EXPECT_TRUE(receiver.may_sleep(false));  // the descriptor tells of these
+  EXPECT_TRUE(receiver.descriptor_tells());
   std::vector<Incoming> incoming(5);
   ASSERT_EQ(receiver.receive(incoming), incoming.size());
   EXPECT_FALSE(receiver.may_sleep(false));
+  EXPECT_FALSE(receiver.descriptor_tells());
   for (std::size_t got = incoming.size(); got < batch.size();) got += receiver.receive(incoming);
   EXPECT_TRUE(receiver.may_sleep(false));
 }
