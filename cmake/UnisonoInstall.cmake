@@ -59,3 +59,10 @@ foreach(header IN LISTS unisono_headers)
   list(APPEND unisono_copies ${copy})
 endforeach()
 add_custom_target(unisono_headers ALL DEPENDS ${unisono_copies})
+
+# All that `cmake --install` copies, without tests and benchmarks: what `./dev build` makes.
+add_custom_target(unisono_installed)
+add_dependencies(unisono_installed unisono unisono_headers unisono_tool unisonod)
+if(TARGET unisono_mpi)
+  add_dependencies(unisono_installed unisono_mpi)
+endif()

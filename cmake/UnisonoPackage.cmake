@@ -10,6 +10,7 @@ add_custom_command(OUTPUT ${unisono_generated}/unisono.bash ${unisono_generated}
   DEPENDS unisono_tool VERBATIM)
 add_custom_target(unisono_pages ALL
   DEPENDS ${unisono_generated}/unisono.bash ${unisono_generated}/unisono.1)
+add_dependencies(unisono_installed unisono_pages)
 install(FILES ${unisono_generated}/unisono.bash
         DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME unisono)
 install(FILES ${unisono_generated}/unisono.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)

@@ -58,6 +58,21 @@ class Install(unittest.TestCase):
         headers = sorted(p.name for p in (self.prefix / "include").rglob("*") if p.is_file())
         self.assertEqual(headers, ["unisono.h", "unisono.hpp"])
 
+    def test_one_target_makes_all_that_is_installed(self):
+        """`./dev build` makes unisono_installed, and `cmake --install` has to work after it."""
+        build = self.options.build.resolve()
+        scripts = [p.read_text() for p in build.rglob("cmake_install.cmake")]
+        copied = {Path(name).relative_to(build) for text in scripts
+                  for name in re.findall(rf'"({re.escape(str(build))}/[^"]+)"', text)}
+        ninja = ["ninja", "-C", build]
+        made = {path for path in copied if subprocess.run(
+            [*ninja, "-t", "query", path], check=False, capture_output=True).returncode == 0}
+        made = {(build / path).resolve().relative_to(build) for path in made}
+        names = {path.name for path in made}
+        self.assertLessEqual({"unisono", "unisonod", "unisono.1"}, names)
+        needed = re.findall(r'label="([^"]+)"', run(*ninja, "-t", "graph", "unisono_installed"))
+        self.assertEqual(made - {Path(name) for name in needed}, set())
+
     def test_the_daemon_comes_with_its_unit_and_manual(self):
         daemon = self.prefix / "sbin" / "unisonod"
         self.assertIn("unisonod", run(daemon, "--version"))
