@@ -167,6 +167,7 @@ Communicator::~Communicator() {
 
 void Communicator::publish_progress() {
   loan_.take_back();
+  failures_.end_lending();
   if (nic_ != nullptr) nic_->leave();
   watchdog_.forget_nic();
   queue_.forget_nic();

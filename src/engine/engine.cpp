@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "engine/call_record.hpp"
 
 namespace unisono::engine {
@@ -39,8 +41,10 @@ Stall HostEngine::describe_stall(const Operation& operation) const {
   Stall stall;
   if (!host.entered()) stall.late = host.awaited();
   for (int r = 0; r < size_queue.geometry().ranks; ++r) {
-    const auto record = read_record(size_queue.record(host.sequence(), r));
-    if (!record || record->sequence < host.sequence()) stall.not_called.push_back(r);
+    if (r == size_queue.rank()) continue;
+    // Long calls have a record for each of their segments.
+    const auto is_of_it = [&](const RecordCopy& each) { return each.index >= operation.index; };
+    if (std::ranges::none_of(read_records(size_queue, r), is_of_it)) stall.not_called.push_back(r);
   }
   return stall;
 }

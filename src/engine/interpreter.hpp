@@ -19,8 +19,18 @@
 namespace unisono::engine {
 
 // unreadable: a peer's memory could not be read (Transport::pull_error says why).
-// wrong_length: a message is not as long as its receiver expects. failed: the engine says why.
-enum class Outcome : std::uint8_t { finished, blocked, mismatch, unreadable, wrong_length, failed };
+// wrong_length: a message is not as long as its receiver expects. overtaken: all steps are done,
+// but a rank had reported that the operation fails, and may have reused its memory before it was
+// read. failed: the engine says why.
+enum class Outcome : std::uint8_t {
+  finished,
+  blocked,
+  mismatch,
+  unreadable,
+  wrong_length,
+  overtaken,
+  failed
+};
 
 // Counts of this rank's work, for itself or for others.
 struct Counters {
@@ -39,6 +49,18 @@ struct Machine {
   // The number of members that sleep until an operation completes (SizeQueue::may_enter).
   std::atomic<std::uint32_t>* credit_sleepers = nullptr;
   Counters* counters = nullptr;
+  // The first operation that fails, plus 1; 0: none. Ranks of this host write it there before their
+  // callers know of the failure (job::FailureRecord::end).
+  const std::atomic<std::uint64_t>* failed_from = nullptr;
+
+  // Whether a rank of this host has reported that operation `index` fails. Its caller may then
+  // reuse its memory. If none has, all that was read there so far is right: by this rank, and by
+  // those that it has messages from.
+  bool knows_failure(std::uint64_t index) const {
+    std::atomic_thread_fence(std::memory_order_acquire);
+    const std::uint64_t from = failed_from->load(std::memory_order_relaxed);
+    return from != 0 && from <= index + 1;
+  }
 };
 
 // The data of one operation that a program needs.

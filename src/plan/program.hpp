@@ -145,6 +145,8 @@ struct Program {
   // Whether, in the whole set of schedules, no rank reads another's receive buffers. Then a buffer
   // is free as soon as its owner has completed the operation.
   bool only_owners_read = false;
+  // Whether some rank of the set may read the caller's memory of another: by pulls or references.
+  bool callers_memory_is_read = false;
   std::vector<std::int32_t> receivers_here;  // ranks of this host to which it sends; ascending
   // The ranks of the other hosts to which this program sends, and those ranks that send to its
   // rank's host (remote_partners.hpp); ascending.

@@ -80,6 +80,21 @@ void FailureState::fail_without(int rank, const std::string& what, std::uint64_t
            index, rank);
 }
 
+void FailureState::end_lending() {
+  const auto own = static_cast<std::size_t>(members_.rank());
+  const auto lends = [own](const Pending* pending) {
+    const plan::Plan& plan = *pending->operation.plan;
+    if (plan.engine == select::EngineKind::nic) return false;
+    const plan::Plan::Part* part = plan.parts.get();
+    while (!part->programs[own].callers_memory_is_read && part->end != plan.segments) ++part;
+    return part->programs[own].callers_memory_is_read;
+  };
+  const auto first = std::ranges::find_if(queue_.active(), lends);
+  if (first == queue_.active().end()) return;
+  const engine::Operation& operation = (*first)->operation;
+  fail_without(members_.rank(), describe(operation), operation.index);
+}
+
 Error FailureState::tell() {
   failure_reported_ = true;
   return {failure_->error.code,

@@ -61,6 +61,9 @@ class FailureState {
   bool ask_for_interrupt();
   // The answer of the application, which has an interrupt, in a wait for something else.
   int ask_application() const { return interrupt_.function(interrupt_.user); }
+  // This rank ends the communicator now. Its operations whose memory others may be reading fail for
+  // all members.
+  void end_lending();
   // Member `rank` lives, and has ended the communicator, so `what` cannot complete.
   void fail_without(int rank, const std::string& what, std::uint64_t index);
 

@@ -51,9 +51,18 @@ bool CallCheck::fail(const Pending& pending, Outcome outcome) {
     case Outcome::unreadable:
       fail_unreadable(pending);
       break;
+    case Outcome::overtaken:
+      failures_.adopt();
+      if (failures_.has_failed_by(pending.operation.index)) break;
+      if (failures_.is_being_reported()) return false;
+      failures_.fail_all(Code::rank_lost, "a rank died while it reported why this call fails",
+                         pending.operation.index);
+      break;
     case Outcome::failed: {
       const base::Error why = pending.operation.engine->error(pending.operation);
-      failures_.fail_all(why.code, why.message, pending.operation.index);
+      const bool is_own = pending.operation.plan->engine != select::EngineKind::nic;  // operator
+      failures_.fail_all(why.code, why.message, pending.operation.index,
+                         is_own ? members_.rank() : -1);
       break;
     }
     case Outcome::finished:

@@ -569,6 +569,7 @@ std::vector<Program> bind_schedules(std::span<const schedule::Schedule> set, int
   Program& own = programs[static_cast<std::size_t>(rank)];
   // The sender of a reference reads a word of its receiver's buffers.
   own.only_owners_read = layout.only_owners_read() && options.refer_from == 0;
+  own.callers_memory_is_read = layout.pulls().any() || options.refer_from != 0;
   note_receivers_here(own, set[static_cast<std::size_t>(rank)], options.hosts);
   if (options.hosts.given()) {
     if (layout.need().multicast_bytes >= 0) {
