@@ -17,9 +17,10 @@ namespace {
 
 using base::Setting;
 
-constexpr std::array kAlike = {Setting::algorithm,     Setting::learn,    Setting::learn_until,
-                               Setting::buffers,       Setting::channels, Setting::bulk,
-                               Setting::first_sequence};
+constexpr std::array kAlike = {
+    Setting::algorithm,     Setting::learn, Setting::learn_until, Setting::buffers,
+    Setting::channels,      Setting::bulk,  Setting::single_copy, Setting::single_copy_from,
+    Setting::first_sequence};
 constexpr char kBetween = ';';
 // UNISONO_ALGORITHM takes any number of rules; the others are short.
 constexpr std::size_t kMostValueBytes = 160;

@@ -38,6 +38,13 @@ TEST(AlikeSettings, TheFewAreNamedWithTheirValueAndTheRestWithTheirs) {
             "rank 0 has 2, all others have the default 0");
 }
 
+TEST(AlikeSettings, SingleCopiesAreAmongThem) {
+  EXPECT_EQ(differences({{}, {{"UNISONO_SINGLE_COPY", "off"}}}),
+            "UNISONO_SINGLE_COPY: rank 1 has off, rank 0 has the default auto");
+  EXPECT_EQ(differences({{{"UNISONO_SINGLE_COPY_FROM", "64"}}, {}}),
+            "UNISONO_SINGLE_COPY_FROM: rank 1 has not set it, rank 0 has 64");
+}
+
 TEST(AlikeSettings, ManyRanksAreCounted) {
   std::vector<base::Environment> environments(30);
   for (std::size_t rank = 10; rank < 20; ++rank) environments[rank] = {{"UNISONO_LEARN", "on"}};
