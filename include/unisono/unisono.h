@@ -119,7 +119,7 @@ UNISONO_API size_t unisono_type_size(unisono_type_t type);
 UNISONO_API int unisono_type_create(size_t size, size_t alignment, unisono_type_t* type);
 
 /* Computes target[i] = left[i] op right[i] for count elements. target equals left or right, or
- * overlaps neither. */
+ * overlaps neither. The function may call nothing of this library but unisono_op_fail. */
 typedef void (*unisono_function_t)(void* target, const void* left, const void* right, int64_t count,
                                    unisono_type_t type, void* user);
 
@@ -304,7 +304,8 @@ UNISONO_API int unisono_comm_rank_state(unisono_comm_t comm, int rank, unisono_r
  * CANCELLED.
  *
  * After any of them on any rank the communicator has failed. Later calls on it return the same
- * error, and output buffers have undefined contents. A rank that cannot make its call ends the
+ * error, and output buffers have undefined contents. A rank that makes the failed call late may
+ * still complete it, if the others have done their part before; its result is right. A rank that cannot make its call ends the
  * communicator for all ranks. Causes are an invalid argument, no pointer for a result, a plan that
  * is still active, or a limit. The other ranks get PEER_ARGUMENT, or RESOURCES, with the name of
  * that rank.

@@ -152,9 +152,10 @@ template <class T>
 concept element = requires {
   { datatype<T>::value() } -> std::same_as<unisono_type_t>;
 };
-/// A type that can be moved.
+/// A type that can be moved. An address means nothing to another process.
 template <class T>
-concept movable_element = std::is_trivially_copyable_v<T>;
+concept movable_element = std::is_trivially_copyable_v<T> && !std::is_pointer_v<T> &&
+                          !std::is_member_pointer_v<T> && !std::is_null_pointer_v<T>;
 
 /* ---- operators ------------------------------------------------------------------------------- */
 
@@ -258,8 +259,8 @@ struct typed_blocks {
 namespace detail {
 
 // A call's buffers as the C API takes them. The C API cannot see lengths that do not fit each
-// other. They become count -1, so that the C API reports an invalid argument to the other ranks;
-// `problem` has the precise message for this one.
+// other. Then `problem` says how, for this rank and, by unisono_refuse, for the others. A plan
+// becomes one of count -1, which the C API refuses.
 struct arguments {
   const void* input = nullptr;
   void* output = nullptr;
@@ -859,9 +860,10 @@ class collectives {
     return call(forms{unisono_allgather, unisono_allgather_start, unisono_allgather_plan}, a,
                 a.input, a.output, a.count, a.type);
   }
-  /// Gathers one value of each rank.
+  /// Gathers one value of each rank. No bool, since a std::vector<bool> is no buffer.
   template <movable_element T>
-  requires(blocks && !std::ranges::range<T>) std::vector<T> allgather(const T& value) {
+  requires(blocks && !std::ranges::range<T> &&
+           !std::same_as<T, bool>) std::vector<T> allgather(const T& value) {
     std::vector<T> result(ranks());
     allgather(std::span<const T>(&value, 1), result);
     return result;
@@ -1023,6 +1025,10 @@ class collectives {
   };
   template <class Forms, class... Arguments>
   Result call(const Forms& c, const detail::arguments& checked, Arguments... arguments) const {
+    if constexpr (!std::same_as<Result, plan>) {
+      if (!checked.problem.empty())  // which the C API cannot see
+        checked.check(unisono_refuse(native(), checked.problem.c_str()));
+    }
     if constexpr (blocks) {
       checked.check(c.block(arguments..., native()));
     } else {

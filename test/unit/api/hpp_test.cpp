@@ -639,6 +639,28 @@ TEST(Hpp, ShrinkAndQuery) {
   });
 }
 
+template <class T>
+concept broadcasts = requires(communicator& world, T&& value) {
+  world.broadcast(std::forward<T>(value));
+};
+template <class T>
+concept gathers = requires(communicator& world, T&& value) {
+  world.allgather(std::forward<T>(value));
+};
+static_assert(broadcasts<int> && broadcasts<int (&)[3]> && broadcasts<std::vector<int>&>);
+static_assert(gathers<int> && !gathers<bool>, "a std::vector<bool> is no buffer");
+
+TEST(Hpp, NoAddressIsSent) {
+  static_assert(!broadcasts<const char*> && !broadcasts<int*> && !broadcasts<std::nullptr_t>);
+  static_assert(!broadcasts<int communicator::*> && !broadcasts<std::vector<int*>&>);
+  static_assert(!broadcasts<const char(&)[4]> && !gathers<const char*>);
+  on_ranks(2, [](communicator& world) {
+    int numbers[] = {world.rank() + 1, world.rank() + 2, world.rank() + 3};
+    world.broadcast(numbers, 1);
+    EXPECT_EQ(std::vector(numbers, numbers + 3), (std::vector{2, 3, 4}));
+  });
+}
+
 TEST(Hpp, LengthsThatDoNotFitAreAnErrorOnEveryRank) {
   on_ranks(2, [](communicator& world) {
     communicator twin = world.dup();
@@ -647,6 +669,8 @@ TEST(Hpp, LengthsThatDoNotFitAreAnErrorOnEveryRank) {
     const auto gather = [&] { twin.allgather(input, output); };
     EXPECT_EQ(code_of(gather),
               world.rank() == 0 ? UNISONO_ERROR_ARGUMENT : UNISONO_ERROR_PEER_ARGUMENT);
+    const std::string text = unisono_last_error();
+    EXPECT_NE(text.find("the output of an allgather holds 3 elements"), std::string::npos) << text;
   });
 }
 
