@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <numeric>
 #include <string>
+#include <utility>
 
 namespace unisono::python {
 
@@ -137,10 +138,10 @@ std::vector<std::int64_t> numbers(const Call& call, handle list, const char* nam
 }
 
 // Counts and displacements within an array of `count` elements. The library checks the rest.
-Blocks blocks_in(const Call& call, handle counts, handle displacements, std::int64_t count,
-                 const char* name) {
+Blocks blocks_in(const Call& call, std::vector<std::int64_t> counts, handle displacements,
+                 std::int64_t count, const char* name) {
   Blocks blocks;
-  blocks.counts = numbers(call, counts, "counts");
+  blocks.counts = std::move(counts);
   if (!displacements.is_none()) {
     blocks.displacements = numbers(call, displacements, "displacements");
   }
@@ -168,9 +169,14 @@ void scale(Blocks& blocks, std::int64_t factor) {
   for (std::int64_t& displacement : blocks.displacements) displacement *= factor;
 }
 
-std::int64_t sum(handle counts, const Call& call) {
-  const auto all = numbers(call, counts, "counts");
-  return std::accumulate(all.begin(), all.end(), std::int64_t{0});
+// Of the lengths of an array that is to be made.
+std::int64_t sum(const std::vector<std::int64_t>& counts) {
+  const auto negative = std::ranges::find_if(counts, [](std::int64_t each) { return each < 0; });
+  if (negative != counts.end()) {
+    throw BadArgument("counts: entry " + text(negative - counts.begin()) + " is " +
+                      text(*negative) + ", and must not be negative");
+  }
+  return std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
 }
 
 void use_op(Call& call, handle op) { call.op = find_operator(op, call.receive.element()); }
@@ -325,7 +331,7 @@ void prepare_reduce_scatter(Call& call, handle send, handle receive, handle op, 
   const bool has_counts = !counts.is_none();
   call.collective = has_counts ? Collective::reduce_scatter : Collective::reduce_scatter_block;
   if (has_counts) call.output_blocks.counts = numbers(call, counts, "counts");
-  const std::int64_t total = has_counts ? sum(counts, call) : 0;
+  const std::int64_t total = sum(call.output_blocks.counts);
   if (is_in_place(send)) {
     require(receive, "recv", "it holds the input of a call in place");
     take_output(call, receive);
@@ -357,15 +363,17 @@ void prepare_reduce_scatter(Call& call, handle send, handle receive, handle op, 
 void prepare_allgatherv(Call& call, handle send, handle receive, handle counts,
                         handle displacements) {
   call.collective = Collective::allgatherv;
+  std::vector<std::int64_t> lengths = numbers(call, counts, "counts");
   if (receive.is_none()) {
     if (!displacements.is_none()) throw BadArgument("displacements need a recv");
     if (is_in_place(send)) require(receive, "recv", "it holds the input of a call in place");
-    call.result = make_like(send, {sum(counts, call)});
+    call.result = make_like(send, {sum(lengths)});
   } else {
     call.result = nb::borrow(receive);
   }
   take_output(call, call.result);
-  call.output_blocks = blocks_in(call, counts, displacements, call.receive.count(), "recv");
+  call.output_blocks =
+      blocks_in(call, std::move(lengths), displacements, call.receive.count(), "recv");
   use_own_block(call, send, own_count(call, call.output_blocks));
   if (!is_in_place(send)) same_type(call.send, call.receive);
   call.output = call.receive.data();
@@ -420,7 +428,8 @@ void prepare_scatterv(Call& call, handle send, handle receive, handle counts, ha
   const bool stays = is_in_place(receive);
   call.send.take(send, stays ? Use::output : Use::input, "send");
   call.input = call.send.data();
-  call.input_blocks = blocks_in(call, counts, displacements, call.send.count(), "send");
+  call.input_blocks =
+      blocks_in(call, numbers(call, counts, "counts"), displacements, call.send.count(), "send");
   const std::int64_t own = own_count(call, call.input_blocks);
   if (stays) {
     call.result = nb::none();
@@ -444,18 +453,19 @@ void prepare_alltoallv(Call& call, handle send, handle send_counts, handle recei
     throw BadArgument("recv_displacements need a recv");
   }
   if (is_in_place(send)) require(receive, "recv", "it holds the input of a call in place");
-  call.result =
-      receive.is_none() ? make_like(send, {sum(receive_counts, call)}) : nb::borrow(receive);
+  std::vector<std::int64_t> lengths = numbers(call, receive_counts, "counts");
+  call.result = receive.is_none() ? make_like(send, {sum(lengths)}) : nb::borrow(receive);
   take_output(call, call.result);
   call.output_blocks =
-      blocks_in(call, receive_counts, receive_displacements, call.receive.count(), "recv");
+      blocks_in(call, std::move(lengths), receive_displacements, call.receive.count(), "recv");
   if (is_in_place(send)) {
     call.input = UNISONO_IN_PLACE;
   } else {
     take_input(call, send);
     same_type(call.send, call.receive);
     call.input = call.send.data();
-    call.input_blocks = blocks_in(call, send_counts, send_displacements, call.send.count(), "send");
+    call.input_blocks = blocks_in(call, numbers(call, send_counts, "counts"), send_displacements,
+                                  call.send.count(), "send");
   }
   call.output = call.receive.data();
   const std::int64_t factor = use_type(call, call.receive);

@@ -431,7 +431,8 @@ void define_request(nb::module_& module) {
       .def("wait", &Request::wait, "Waits for the end, and returns the result.")
       .def("done", &Request::done, "Whether it has ended; then wait() returns at once.")
       .def("cancel", &Request::cancel,
-           "Ends it for all ranks, unless it is complete: the communicator then fails.")
+           "Ends it for all ranks, unless it is complete: the communicator then fails, and wait() "
+           "raises CancelledError.")
       .def("__await__",
            [](nb::handle self) {
              return nb::module_::import_("unisono._waiting").attr("of_request")(self);

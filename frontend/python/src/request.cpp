@@ -77,9 +77,19 @@ bool Request::done() {
   return done != 0;
 }
 
+// The library's cancel says nothing of an operation that was complete, so that is asked before.
 void Request::cancel() {
-  if (call_ == nullptr) return;
+  if (done()) return;
+  const int rank = call_->comm.rank();
   call_library([](unisono_request_t* request) { return unisono_cancel(request); });
+  result_.reset();
+  if (error_.is_valid()) return;
+  try {
+    raise(UNISONO_ERROR_CANCELLED, "rank " + std::to_string(rank) + " has cancelled this operation",
+          rank);
+  } catch (const nb::python_error& cancelled) {
+    error_ = nb::borrow(cancelled.value());
+  }
 }
 
 int Request::visit(visitproc visit, void* arg) const {

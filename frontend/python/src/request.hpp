@@ -26,7 +26,7 @@ class Request {
   // already.
   nanobind::object wait();
   bool done();
-  // Ends it for all ranks, unless it is complete.
+  // Ends it for all ranks, unless it is complete. Then wait() raises CancelledError.
   void cancel();
   // For Python's collector: an error refers to the frames that have waited, and these to the
   // request.

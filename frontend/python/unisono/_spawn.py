@@ -7,6 +7,7 @@ import pickle
 import secrets
 import signal
 import sys
+import time
 import traceback
 from collections.abc import Sequence
 from multiprocessing.connection import Connection, Pipe, wait
@@ -143,7 +144,7 @@ def spawn(function: Callable[..., Any], args: Sequence[Any] = (), *, ranks: int)
             for ready in ended:
                 assert isinstance(ready, Connection)
                 rank = waiting.pop(ready)
-                outcomes[rank] = _receive(ready)
+                outcomes[rank] = _receive(ready) or _Outcome(text=_end_of(rank, children))
                 if outcomes[rank].text:
                     limit = _GRACE
         return _results(outcomes, children)
@@ -153,17 +154,36 @@ def spawn(function: Callable[..., Any], args: Sequence[Any] = (), *, ranks: int)
         _end(children)
 
 
-def _receive(connection: Connection) -> _Outcome:
+def _receive(connection: Connection) -> Optional[_Outcome]:
+    """None: the rank has ended, or is ending, without a result."""
     try:
         text = connection.recv_bytes().decode()
         rest = connection.recv_bytes()
     except EOFError:
-        return _Outcome(text="it ended without a result")
+        return None
     try:
         result, error, is_of_others = pickle.loads(rest)
         return _Outcome(result, error, text, is_of_others)
     except Exception as failure:  # of the caller's class: any kind
         return _Outcome(text=text or f"its result cannot be unpickled: {failure}")
+
+
+def _end_of(rank: int, children: dict[int, int]) -> str:
+    """How a child has ended whose connection is closed without a result."""
+    deadline = time.monotonic() + _GRACE  # it may have closed it by itself, and go on
+    while time.monotonic() < deadline:
+        try:
+            child, status = os.waitpid(children[rank], os.WNOHANG)
+        except ChildProcessError:  # where the program ignores SIGCHLD, the kernel has taken it away
+            break
+        if child != 0:
+            del children[rank]
+            if not os.WIFSIGNALED(status):
+                break
+            number = os.WTERMSIG(status)
+            return f"it was killed by signal {number} ({signal.strsignal(number)})"
+        time.sleep(0.001)
+    return "it ended without a result"
 
 
 def _results(outcomes: dict[int, _Outcome], children: dict[int, int]) -> list[Any]:

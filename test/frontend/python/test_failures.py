@@ -49,6 +49,8 @@ WRONG = {
     "block": (lambda c: c.allgatherv(GOOD, numpy.ones(4), counts=[4, 4]), unisono.ArgumentError,
               "not within"),
     "counts": (lambda c: c.allgatherv(GOOD, counts=[4]), unisono.ArgumentError, "1 entries"),
+    "negative_count": (lambda c: c.allgatherv(GOOD, counts=[4, -1]), unisono.ArgumentError,
+                       "counts: entry 1 is -1"),
     "no_argument": (lambda c: c.allreduce(), TypeError, "signature"),
     "keyword": (lambda c: c.allreduce_start(GOOD, operator="sum"), TypeError, "signature"),
     "root_type": (lambda c: c.broadcast(GOOD, root="0"), TypeError, "root is '0', of type str"),

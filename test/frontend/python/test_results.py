@@ -171,6 +171,7 @@ def check_unequal_blocks(comm, dtype):
     blocks = [data(r, (counts[r],), dtype) for r in range(size)]
     packed = numpy.concatenate(blocks)
     run_all_ways(comm, "allgatherv", blocks[rank], packed.shape, packed, counts=counts)
+    same(comm.allgatherv(blocks[rank], counts=iter(counts)), packed, "counts that are read once")
     places = [sum(counts[r + 1:]) for r in range(size)]  # the other way round
     apart = numpy.zeros(sum(counts), dtype)
     comm.allgatherv(blocks[rank], apart, counts=counts, displacements=places)

@@ -442,6 +442,49 @@ def test_a_cancelled_request_gives_its_arrays_back():
     assert unisono.spawn(arrays_of_a_cancelled_request, ranks=2) == [False, None]
 
 
+def waits_after_a_cancel():
+    world = unisono.init()
+    comm = world.dup()
+    said = None
+    if comm.rank == 0:
+        request = comm.allreduce_start(numpy.ones(3))
+        request.cancel()
+        request.cancel()
+        said = []
+        for wait in (request.wait, lambda: asyncio.run(awaited(request))):
+            with pytest.raises(unisono.CancelledError, match="rank 0 has cancelled") as caught:
+                wait()
+            said.append((request.done(), caught.value.rank))
+    world.barrier()
+    # One that is complete is not cancelled.
+    request = world.allreduce_start(numpy.ones(3))
+    while not request.done():
+        pass
+    request.cancel()
+    assert request.wait().tolist() == [world.size] * 3
+    return said
+
+
+async def awaited(request):
+    return await request
+
+
+def test_a_cancelled_request_has_no_result():
+    assert unisono.spawn(waits_after_a_cancel, ranks=2) == [[(True, 0)] * 2, None]
+
+
+def killed():
+    if unisono.init().rank == 1:
+        os.kill(os.getpid(), signal.SIGSEGV)
+
+
+def test_spawn_names_the_signal_that_has_killed_a_rank():
+    message = "rank 1 failed: it was killed by signal 11"
+    with pytest.raises(unisono.SpawnError, match=message) as caught:
+        unisono.spawn(killed, ranks=2)
+    assert caught.value.rank == 1
+
+
 def arrays_of_a_plan():
     with unisono.init() as comm:
         mine = numpy.ones(3)

@@ -133,7 +133,7 @@ def killed():
 
 
 def test_a_killed_rank_is_named(tmp_path):
-    with pytest.raises(unisono.SpawnError, match="without a result") as caught:
+    with pytest.raises(unisono.SpawnError, match="killed by signal 9") as caught:
         run(killed, tmp_path, 3)
     assert caught.value.rank == 1
 

@@ -144,7 +144,7 @@ def shrinking(folder):
 
 
 def survivors_of(run_ranks, folder):
-    with pytest.raises(unisono.SpawnError, match="without a result") as caught:
+    with pytest.raises(unisono.SpawnError, match="killed by signal 9") as caught:
         run_ranks(shrinking, folder, 4, folder)
     assert caught.value.rank == 1
     return sorted(each.name for each in folder.glob("survivor-*"))
