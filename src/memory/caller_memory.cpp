@@ -8,8 +8,6 @@ namespace unisono::memory {
 
 base::Result<void*> CallerMemory::allocate(JobMemory& memory, std::int64_t bytes) {
   bytes = std::max<std::int64_t>(bytes, 1);
-  // More than the file has, which an addition could wrap.
-  if (bytes > memory.bytes()) bytes = memory.bytes();
   UNISONO_ASSIGN(const std::int64_t offset, memory.allocate(bytes));
   if (const base::Status committed = memory.commit(offset, bytes, "a block of the program");
       !committed) {

@@ -137,8 +137,8 @@ base::Result<std::int64_t> JobMemory::allocate(std::int64_t bytes) {
   return offset;
 }
 
-base::Result<std::int64_t> JobMemory::allocate_new(std::int64_t bytes) {
-  bytes = whole_segments(bytes);
+base::Result<std::int64_t> JobMemory::allocate_new(std::int64_t asked) {
+  const std::int64_t bytes = whole_segments(std::min(asked, bytes_));  // a sum cannot wrap
   if (refuses_ && refuses_("a segment")) {
     return Error{Code::resources,
                  fmt::format("the job's memory file has no room for {} more bytes: refused by a "
@@ -147,6 +147,7 @@ base::Result<std::int64_t> JobMemory::allocate_new(std::int64_t bytes) {
   }
   const HeaderLock lock(header(), mark_);
   if (!lock.is_held()) return lock.why_not();
+  if (asked > bytes_) return no_room(asked);
   MemoryHeader& state = header();
   for (std::uint32_t i = 0; i < state.free_count; ++i) {
     auto& free = state.free[i];

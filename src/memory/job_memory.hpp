@@ -91,7 +91,7 @@ class JobMemory : public std::enable_shared_from_this<JobMemory> {
 
  private:
   JobMemory(base::Descriptor file, std::byte* base, std::int64_t bytes);
-  base::Result<std::int64_t> allocate_new(std::int64_t bytes);
+  base::Result<std::int64_t> allocate_new(std::int64_t asked);
   base::Error no_room(std::int64_t bytes) const;  // under the lock
   bool release_kept();
   int reserve_pages(std::int64_t offset, std::int64_t bytes);

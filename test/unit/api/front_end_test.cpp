@@ -134,6 +134,29 @@ TEST(FrontEnd, ALateWaitNamesTheRanksThatHaveNotCalled) {
   });
 }
 
+// The others may be in a later part of a long call, which nobody else has reached.
+TEST(FrontEnd, ALateWaitInALongCallNamesThoseThatHaveNotCalled) {
+  std::atomic<int> left = 3;
+  run_threads(3, [&left](ThreadRank& self) {
+    std::vector<std::uint8_t> data(16 << 20);
+    if (self.rank == 0) {
+      ASSERT_TRUE(succeeded(unisono_set_interrupt(self.world, &count_and_say_late, &left)));
+    } else if (self.rank == 1) {
+      await([&left] { return left.load() <= 0; });
+    }
+    const auto count = static_cast<std::int64_t>(data.size());
+    const auto call = [&] {
+      return unisono_broadcast(data.data(), count, UNISONO_BYTE, 0, self.world);
+    };
+    const int first = call();
+    EXPECT_TRUE(failed(first == UNISONO_OK ? call() : first, UNISONO_ERROR_TIMEOUT,
+                       {"deadline of rank 0"}));
+    const std::string text = unisono_last_error();
+    EXPECT_TRUE(text.ends_with(": not called by rank 1")) << text;
+    self.finalize();
+  });
+}
+
 // Rank 1 has not called it yet. Rank 0 calls it again afterwards, and both go on.
 void interrupt_a_shrink(unisono_interrupt_t interrupt, int code, const std::string& end) {
   std::atomic<int> left = 3;  // answers, of which the last is yes

@@ -161,7 +161,7 @@ TEST(Memory, ErrorsDoNotEndTheCommunicator) {
     EXPECT_EQ(block, nullptr);
     for (const std::size_t bytes : {std::size_t{1} << 60, SIZE_MAX}) {
       EXPECT_TRUE(failed(unisono_memory_alloc(self.world, bytes, &block), UNISONO_ERROR_RESOURCES,
-                         {"unisono_memory_alloc"}));
+                         {"unisono_memory_alloc", std::to_string(bytes)}));
       EXPECT_EQ(block, nullptr);
     }
     EXPECT_TRUE(succeeded(unisono_memory_free(nullptr)));

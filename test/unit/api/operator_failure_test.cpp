@@ -78,12 +78,15 @@ int reduce(const Case& c) {
   return code;
 }
 
-void expect_told(int code, int victim) {
+void expect_told(unisono_comm_t comm, int code, int victim) {
   EXPECT_EQ(code, UNISONO_ERROR_PEER_ARGUMENT);
   const std::string text = unisono_last_error();
   const std::string wanted =
       "the operator failed on rank " + std::to_string(victim) + ": too large";
   EXPECT_NE(text.find(wanted), std::string::npos) << text;
+  int cause = -1;
+  EXPECT_TRUE(succeeded(unisono_comm_failed_rank(comm, &cause)));
+  EXPECT_EQ(cause, victim);
 }
 
 std::vector<std::int64_t> values(std::int64_t count, std::int64_t value) {
@@ -110,11 +113,12 @@ TEST_P(FailingOperator, GivesNoRankAWrongResult) {
         if (code == UNISONO_OK) {
           EXPECT_EQ(output, right);
         }
-        if (code != UNISONO_OK && GetParam() != Form::persistent) expect_told(code, victim);
+        if (code != UNISONO_OK && GetParam() != Form::persistent)
+          expect_told(self.world, code, victim);
         // All ranks hear of it, and go on together.
         const int later = unisono_barrier(self.world);
         EXPECT_EQ(later == UNISONO_OK, !has_failed);
-        if (later != UNISONO_OK) expect_told(later, victim);
+        if (later != UNISONO_OK) expect_told(self.world, later, victim);
         if (later == UNISONO_OK) return;
         unisono_comm_t next = nullptr;
         ASSERT_TRUE(succeeded(unisono_shrink(self.world, &next)));
@@ -159,7 +163,7 @@ TEST(OperatorFailure, IsOfItsCommunicatorOnly) {
     if (code == UNISONO_OK) {
       EXPECT_EQ(output, values(kCount, 3));
     } else {
-      expect_told(code, kVictim);
+      expect_told(self.world, code, kVictim);
     }
     ASSERT_TRUE(succeeded(unisono_barrier(other)));
     EXPECT_EQ(unisono_barrier(self.world) == UNISONO_OK, !has_failed);
