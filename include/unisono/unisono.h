@@ -305,10 +305,10 @@ UNISONO_API int unisono_comm_rank_state(unisono_comm_t comm, int rank, unisono_r
  *
  * After any of them on any rank the communicator has failed. Later calls on it return the same
  * error, and output buffers have undefined contents. A rank that makes the failed call late may
- * still complete it, if the others have done their part before; its result is right. A rank that cannot make its call ends the
- * communicator for all ranks. Causes are an invalid argument, no pointer for a result, a plan that
- * is still active, or a limit. The other ranks get PEER_ARGUMENT, or RESOURCES, with the name of
- * that rank.
+ * still complete it, if the others have done their part before; its result is right. A rank that
+ * cannot make its call ends the communicator for all ranks. Causes are an invalid argument, no
+ * pointer for a result, a plan that is still active, or a limit. The other ranks get PEER_ARGUMENT,
+ * or RESOURCES, with the name of that rank.
  *
  * The library finds calls that differ between ranks when they communicate. A call that returned OK
  * before on some rank may have moved parts of both calls' data.

@@ -169,7 +169,7 @@ void scale(Blocks& blocks, std::int64_t factor) {
   for (std::int64_t& displacement : blocks.displacements) displacement *= factor;
 }
 
-// Of the lengths of an array that is to be made.
+// The length of an array that holds all blocks.
 std::int64_t sum(const std::vector<std::int64_t>& counts) {
   const auto negative = std::ranges::find_if(counts, [](std::int64_t each) { return each < 0; });
   if (negative != counts.end()) {
