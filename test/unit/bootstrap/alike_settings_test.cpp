@@ -40,9 +40,9 @@ TEST(AlikeSettings, TheFewAreNamedWithTheirValueAndTheRestWithTheirs) {
 
 TEST(AlikeSettings, SingleCopiesAreAmongThem) {
   EXPECT_EQ(differences({{}, {{"UNISONO_SINGLE_COPY", "off"}}}),
-            "UNISONO_SINGLE_COPY: rank 1 has off, rank 0 has the default auto");
+            "UNISONO_SINGLE_COPY: rank 0 has the default auto, rank 1 has off");
   EXPECT_EQ(differences({{{"UNISONO_SINGLE_COPY_FROM", "64"}}, {}}),
-            "UNISONO_SINGLE_COPY_FROM: rank 1 has not set it, rank 0 has 64");
+            "UNISONO_SINGLE_COPY_FROM: rank 1 has the default auto, rank 0 has 64");
 }
 
 TEST(AlikeSettings, ManyRanksAreCounted) {
