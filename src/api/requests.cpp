@@ -222,7 +222,7 @@ int unisono_cancel(unisono_request_t* handle) try {
       Code::cancelled,
       fmt::format("rank {} cancelled operation {}", communicator.rank(),
                   request.pending.operation.index),
-      request.pending.operation.index);
+      request.pending.operation.index, communicator.rank());
   communicator.failures().tell();
   end_request(handle);
   return UNISONO_OK;

@@ -211,7 +211,7 @@ void tell_progress(const Machine& machine, SizeQueue& size_queue,
   const Outcome outcome =
       run(own, frame_, machine, at_, static_cast<std::int32_t>(own.steps.size()));
   if (outcome != Outcome::finished) return outcome;
-  if (own.callers_memory_is_read && machine.knows_failure(index_)) [[unlikely]]
+  if (own.callers_memory_is_read && machine.may_be_reused(index_)) [[unlikely]]
     return Outcome::overtaken;
   if (own.stages_output) [[unlikely]]
     deliver();

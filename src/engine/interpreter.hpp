@@ -49,17 +49,21 @@ struct Machine {
   // The number of members that sleep until an operation completes (SizeQueue::may_enter).
   std::atomic<std::uint32_t>* credit_sleepers = nullptr;
   Counters* counters = nullptr;
-  // The first operation that fails, plus 1; 0: none. Ranks of this host write it there before their
-  // callers know of the failure (job::FailureRecord::end).
+  // The first operation that fails, and the first that a member has left unfinished, each plus 1;
+  // 0: none. Ranks of this host write it there before their callers know (job::FailureRecord).
   const std::atomic<std::uint64_t>* failed_from = nullptr;
+  const std::atomic<std::uint64_t>* left_from = nullptr;
 
-  // Whether a rank of this host has reported that operation `index` fails. Its caller may then
-  // reuse its memory. If none has, all that was read there so far is right: by this rank, and by
-  // those that it has messages from.
-  bool knows_failure(std::uint64_t index) const {
+  // Whether a rank of this host has reported that operation `index` fails, or has left it. Its
+  // caller may then reuse its memory. If none has, all that was read there so far is right: by this
+  // rank, and by those that it has messages from.
+  bool may_be_reused(std::uint64_t index) const {
     std::atomic_thread_fence(std::memory_order_acquire);
-    const std::uint64_t from = failed_from->load(std::memory_order_relaxed);
-    return from != 0 && from <= index + 1;
+    const auto ends = [index](const std::atomic<std::uint64_t>& end) {
+      const std::uint64_t from = end.load(std::memory_order_relaxed);
+      return from != 0 && from <= index + 1;
+    };
+    return ends(*failed_from) || ends(*left_from);
   }
 };
 

@@ -34,6 +34,10 @@ bool report_failure(FailureRecord& record, const Failure& failure) {
   return lower_end(record.end, failure.index + 1);
 }
 
+void report_left(FailureRecord& record, std::uint64_t index) {
+  lower_end(record.left_end, index + 1);
+}
+
 bool claim_passing_on(FailureRecord& record, std::uint64_t index) {
   return lower_end(record.passed_on, index + 1);
 }

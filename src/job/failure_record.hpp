@@ -21,7 +21,8 @@ struct alignas(64) FailureRecord {
   std::int64_t rank;                     // as Failure::rank
   std::atomic<std::uint64_t> end;        // the first operation that fails, plus 1; 0: none
   std::atomic<std::uint64_t> passed_on;  // as end: the value that other hosts have been informed of
-  char text[472];                        // ends with a zero
+  std::atomic<std::uint64_t> left_end;   // as end: the first that a member left unfinished
+  char text[464];                        // ends with a zero
 };
 
 // The report of a rank of another host; it is written by puts. Text and numbers are there when the
@@ -49,6 +50,9 @@ struct Failure {
 // False if it was known before that operation `failure.index` fails.
 bool report_failure(FailureRecord& record, const Failure& failure);
 std::optional<Failure> read_failure(const FailureRecord& record);
+// A member ends the communicator, and operation `index` will not be completed by it. That fails
+// only for those who need its part.
+void report_left(FailureRecord& record, std::uint64_t index);
 // Whether the caller is the one of its host that tells other hosts that operation `index` fails.
 bool claim_passing_on(FailureRecord& record, std::uint64_t index);
 // A rank has begun to write one: read_failure finds it soon, if that rank lives.

@@ -27,9 +27,10 @@ using Start = std::function<int(const Numbers*, Numbers*, unisono_comm_t, unison
 struct Collective {
   const char* name;
   Start start;  // rank 0 sends
+  bool is_referred = false;
 };
 
-const std::array<Collective, 6> kCollectives{{
+const std::vector<Collective> kCollectives{
     {"broadcast",
      [](const Numbers* input, Numbers* output, unisono_comm_t comm, unisono_request_t* request) {
        int rank = 0;
@@ -49,17 +50,45 @@ const std::array<Collective, 6> kCollectives{{
      [](const Numbers* input, Numbers* output, unisono_comm_t comm, unisono_request_t* request) {
        return unisono_reduce_start(input, output, kCount, UNISONO_INT64, UNISONO_SUM, 1, comm,
                                    request);
-     }},
+     },
+     true},
     {"scan",
      [](const Numbers* input, Numbers* output, unisono_comm_t comm, unisono_request_t* request) {
        return unisono_scan_start(input, output, kCount, UNISONO_INT64, UNISONO_SUM, comm, request);
-     }},
+     },
+     true},
     {"exscan",
      [](const Numbers* input, Numbers* output, unisono_comm_t comm, unisono_request_t* request) {
        return unisono_exscan_start(input, output, kCount, UNISONO_INT64, UNISONO_SUM, comm,
                                    request);
+     },
+     true},
+    {"scatterv",
+     [](const Numbers* input, Numbers* output, unisono_comm_t comm, unisono_request_t* request) {
+       const std::int64_t counts[] = {0, kCount};
+       return unisono_scatterv_start(input, counts, nullptr, output, kCount, UNISONO_INT64, 0, comm,
+                                     request);
      }},
-}};
+    {"gatherv",
+     [](const Numbers* input, Numbers* output, unisono_comm_t comm, unisono_request_t* request) {
+       const std::int64_t counts[] = {kCount, 0};
+       int rank = 0;
+       unisono_comm_rank(comm, &rank);
+       return unisono_gatherv_start(input, rank == 0 ? kCount : 0, output, counts, nullptr,
+                                    UNISONO_INT64, 1, comm, request);
+     }},
+    {"alltoallv",
+     [](const Numbers* input, Numbers* output, unisono_comm_t comm, unisono_request_t* request) {
+       int rank = 0;
+       unisono_comm_rank(comm, &rank);
+       const std::int64_t to_last[] = {0, kCount};
+       const std::int64_t from_first[] = {kCount, 0};
+       const std::int64_t none[] = {0, 0};
+       return unisono_alltoallv_start(input, rank == 0 ? to_last : none, nullptr, output,
+                                      rank == 0 ? none : from_first, nullptr, UNISONO_INT64, comm,
+                                      request);
+     }},
+};
 
 // How rank 0's call ends, and what rank 1's ends with.
 struct Cause {
@@ -82,8 +111,8 @@ const std::array<Cause, 3> kCauses{{
      }},
 }};
 
-// Pulled from the caller's memory, or referred to in the job's.
-enum class Memory : std::uint8_t { callers, shared };
+// Single copies from memory of the caller's or the job's, and references to the latter.
+enum class Memory : std::uint8_t { callers, shared, referred };
 
 class ReusedMemory : public testing::TestWithParam<std::tuple<Collective, Cause, Memory>> {};
 
@@ -91,8 +120,9 @@ TEST_P(ReusedMemory, IsNotReadByARankThatComesLate) {
   const auto& [collective, cause, memory] = GetParam();
   ProcessJob::Options options;
   options.joins = false;
-  if (memory == Memory::callers) options.environment["UNISONO_SINGLE_COPY"] = "on";
-  options.environment["UNISONO_SINGLE_COPY_FROM"] = "64";
+  const bool is_referred = memory == Memory::referred;
+  options.environment["UNISONO_SINGLE_COPY"] = is_referred ? "off" : "on";
+  if (!is_referred) options.environment["UNISONO_SINGLE_COPY_FROM"] = "64";
   options.environment["UNISONO_ENGINE"] = "inline";
   if (std::string(cause.name) == "timeout") options.environment["UNISONO_TIMEOUT"] = "100ms";
   std::array<int, 2> reused{};
@@ -106,7 +136,7 @@ TEST_P(ReusedMemory, IsNotReadByARankThatComesLate) {
         void* shared = nullptr;
         ASSERT_TRUE(succeeded(unisono_memory_alloc(world, kCount * 8, &shared)));
         Numbers* const input =
-            memory == Memory::shared ? static_cast<Numbers*>(shared) : own.data();
+            memory == Memory::callers ? own.data() : static_cast<Numbers*>(shared);
         std::fill_n(input, kCount, self.rank + 1);
         ASSERT_TRUE(succeeded(unisono_barrier(world)));
         unisono_request_t request = nullptr;
@@ -132,16 +162,24 @@ TEST_P(ReusedMemory, IsNotReadByARankThatComesLate) {
   job.expect_all_clean();
 }
 
+std::vector<ReusedMemory::ParamType> cases() {
+  std::vector<ReusedMemory::ParamType> all;
+  for (const Collective& collective : kCollectives) {
+    for (const Cause& cause : kCauses) {
+      all.emplace_back(collective, cause, Memory::callers);
+      all.emplace_back(collective, cause, Memory::shared);
+      if (collective.is_referred) all.emplace_back(collective, cause, Memory::referred);
+    }
+  }
+  return all;
+}
+
 std::string name_of(const testing::TestParamInfo<ReusedMemory::ParamType>& test) {
   const auto& [collective, cause, memory] = test.param;
-  return std::string(collective.name) + "_" + cause.name +
-         (memory == Memory::callers ? "_callers" : "_shared");
+  const char* const kinds[] = {"callers", "shared", "referred"};
+  return std::string(collective.name) + "_" + cause.name + "_" + kinds[static_cast<int>(memory)];
 }
-INSTANTIATE_TEST_SUITE_P(, ReusedMemory,
-                         testing::Combine(testing::ValuesIn(kCollectives),
-                                          testing::ValuesIn(kCauses),
-                                          testing::Values(Memory::callers, Memory::shared)),
-                         name_of);
+INSTANTIATE_TEST_SUITE_P(, ReusedMemory, testing::ValuesIn(cases()), name_of);
 
 }  // namespace
 }  // namespace unisono::harness::reused_memory_test

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 
 #include "base/clock.hpp"
 
@@ -58,6 +59,7 @@ void FailureState::fail_pending(const job::Failure& failure) {
   failure_ = failure;
   ++count_;
   queue_.fail_from(failure.index);
+  std::atomic_thread_fence(std::memory_order_seq_cst);  // before the memory is used again
 }
 
 bool FailureState::ask_for_interrupt() {
@@ -91,8 +93,8 @@ void FailureState::end_lending() {
   };
   const auto first = std::ranges::find_if(queue_.active(), lends);
   if (first == queue_.active().end()) return;
-  const engine::Operation& operation = (*first)->operation;
-  fail_without(members_.rank(), describe(operation), operation.index);
+  job::report_left(record_, (*first)->operation.index);
+  std::atomic_thread_fence(std::memory_order_seq_cst);  // before the memory is used again
 }
 
 Error FailureState::tell() {

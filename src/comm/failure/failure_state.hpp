@@ -61,8 +61,8 @@ class FailureState {
   bool ask_for_interrupt();
   // The answer of the application, which has an interrupt, in a wait for something else.
   int ask_application() const { return interrupt_.function(interrupt_.user); }
-  // This rank ends the communicator now. Its operations whose memory others may be reading fail for
-  // all members.
+  // This rank ends the communicator now. Others may still be reading its caller's memory, in
+  // operations that have not ended: they are told.
   void end_lending();
   // Member `rank` lives, and has ended the communicator, so `what` cannot complete.
   void fail_without(int rank, const std::string& what, std::uint64_t index);

@@ -53,11 +53,8 @@ bool CallCheck::fail(const Pending& pending, Outcome outcome) {
       break;
     case Outcome::overtaken:
       failures_.adopt();
-      if (failures_.has_failed_by(pending.operation.index)) break;
-      if (failures_.is_being_reported()) return false;
-      failures_.fail_all(Code::rank_lost, "a rank died while it reported why this call fails",
-                         pending.operation.index);
-      break;
+      // If there is none, a member is gone without its part: the watchdog finds that.
+      return failures_.has_failed_by(pending.operation.index);
     case Outcome::failed: {
       const base::Error why = pending.operation.engine->error(pending.operation);
       const bool is_own = pending.operation.plan->engine != select::EngineKind::nic;  // operator

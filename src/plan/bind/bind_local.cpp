@@ -54,6 +54,10 @@ class LocalBinder {
       for (const std::int32_t peer : staged_for_) bind_return(peer);
     }
     for (const std::int32_t peer : pulled_by_) bind_return(peer);
+    program_.callers_memory_is_read =
+        !pulled_by_.empty() || std::ranges::any_of(program_.steps, [](const Step& step) {
+          return step.kind == StepKind::pull;
+        });
     return std::move(program_);
   }
 
