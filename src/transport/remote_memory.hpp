@@ -102,7 +102,8 @@ class RemoteMemory {
   // From now on the memory's descriptor is readable also while `descriptor` is, and polls tell of
   // that one. False: it cannot do that.
   virtual bool watch_beside(int /*descriptor*/) { return false; }
-  // Whether the descriptor of watch_beside() was readable at the last poll().
+  // Whether the descriptor of watch_beside() was readable when the last poll(), or a call after it,
+  // asked the kernel; unknown if none did.
   Beside beside() const { return beside_; }
   // Why transfers with that rank failed; empty if none did.
   virtual const std::string& error_of(int rank) const = 0;

@@ -41,15 +41,16 @@ base::Result<std::unique_ptr<Bulk>> Bulk::over(Reliable& reliable,
                                                std::unique_ptr<transport::RemoteMemory> memory,
                                                BulkOptions options) {
   std::unique_ptr<Bulk> bulk(new Bulk(reliable, std::move(memory), std::move(options)));
-  if (bulk->memory_->raises_flags()) reliable.answers_ = bulk.get();
-  if (bulk->memory_->watch_beside(reliable.datagrams().descriptor())) return bulk;
-  bulk->sleeper_ = base::Descriptor(epoll_create1(EPOLL_CLOEXEC));
-  if (!bulk->sleeper_.valid()) {
-    return Error{Code::system, fmt::format("epoll_create1: {}", std::strerror(errno))};
+  if (!bulk->memory_->watch_beside(reliable.datagrams().descriptor())) {
+    bulk->sleeper_ = base::Descriptor(epoll_create1(EPOLL_CLOEXEC));
+    if (!bulk->sleeper_.valid()) {
+      return Error{Code::system, fmt::format("epoll_create1: {}", std::strerror(errno))};
+    }
+    UNISONO_TRY(watch(bulk->sleeper_, reliable.datagrams().descriptor()));
+    bulk->watched_ = bulk->memory_->descriptor();
+    UNISONO_TRY(watch(bulk->sleeper_, bulk->watched_));
   }
-  UNISONO_TRY(watch(bulk->sleeper_, reliable.datagrams().descriptor()));
-  bulk->watched_ = bulk->memory_->descriptor();
-  UNISONO_TRY(watch(bulk->sleeper_, bulk->watched_));
+  if (bulk->memory_->raises_flags()) reliable.answers_ = bulk.get();
   return bulk;
 }
 

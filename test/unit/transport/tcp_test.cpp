@@ -14,6 +14,7 @@
 #include <filesystem>
 #include <functional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "base/descriptor.hpp"
@@ -547,8 +548,7 @@ TEST_F(TcpTest, AMessageBeginsOnNoConnectionThatHasEndedLongAgo) {
   const auto accepted = sockets_at(listening_at(world->at(1)), true);
   ASSERT_EQ(accepted.size(), 1U);
   ASSERT_EQ(shutdown(accepted.front(), SHUT_RDWR), 0);
-  const std::int64_t limit_ns = base::now_ns() + 10 * base::kSecond;
-  while (world->at(0).accepts_message(1)) ASSERT_LT(base::now_ns(), limit_ns);
+  while (world->at(0).accepts_message(1)) std::this_thread::yield();
   EXPECT_EQ(world->at(0).failures(), 0U);
 }
 
