@@ -77,13 +77,19 @@ bool Request::done() {
   return done != 0;
 }
 
-// The library's cancel says nothing of an operation that was complete, so that is asked before.
+// It does nothing if the operation was complete. Otherwise the communicator has failed, and knows
+// which rank has cancelled.
 void Request::cancel() {
-  if (done()) return;
-  const int rank = call_->comm.rank();
-  call_library([](unisono_request_t* request) { return unisono_cancel(request); });
+  if (call_ == nullptr) return;
+  int rank = -1;
+  const auto call = call_;
+  call_library([&](unisono_request_t* request) {
+    const int code = unisono_cancel(request);
+    if (code == UNISONO_OK) unisono_comm_failed_rank(call->comm.handle(), &rank);
+    return code;
+  });
+  if (rank < 0 || error_.is_valid()) return;
   result_.reset();
-  if (error_.is_valid()) return;
   try {
     raise(UNISONO_ERROR_CANCELLED, "rank " + std::to_string(rank) + " has cancelled this operation",
           rank);

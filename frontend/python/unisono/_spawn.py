@@ -20,6 +20,8 @@ from ._whole import whole
 
 # Seconds that the other ranks have to end by themselves after one has failed.
 _GRACE = 5.0
+# Seconds from the end of a child's connection to that of the child, if it is dying.
+_AT_ITS_END = 0.5
 
 
 class SpawnError(RuntimeError):
@@ -170,7 +172,7 @@ def _receive(connection: Connection) -> Optional[_Outcome]:
 
 def _end_of(rank: int, children: dict[int, int]) -> str:
     """How a child has ended whose connection is closed without a result."""
-    deadline = time.monotonic() + _GRACE  # it may have closed it by itself, and go on
+    deadline = time.monotonic() + _AT_ITS_END  # it may have closed it by itself, and go on
     while time.monotonic() < deadline:
         try:
             child, status = os.waitpid(children[rank], os.WNOHANG)
