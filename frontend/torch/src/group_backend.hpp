@@ -19,6 +19,7 @@
 #include "caller_stream.hpp"
 #include "channel.hpp"
 #include "collectives.hpp"
+#include "exit/living_groups.hpp"
 #include "group.hpp"
 #include "interface/interface.hpp"
 #include "own_process.hpp"
@@ -104,6 +105,8 @@ class GroupBackend : public Interface {
   }
 
  private:
+  void release_resources() override { forget_ended(); }
+
   OwnProcess own_process_;
   StoreConnection store_;  // of this start of the group
   OptionsPtr options_;

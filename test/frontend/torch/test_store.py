@@ -89,3 +89,23 @@ def test_groups_share_one_further_connection(monkeypatch, kind):
     monkeypatch.setenv("TORCH_UNISONO", kind)
     torch.set_num_threads(1)
     assert unisono.spawn(many_groups, (Host(3),), ranks=3) == [(1, 0)] * 3
+
+
+def uses_a_file(path):
+    rank = int(os.environ["UNISONO_RANK"])
+    for turn in range(2):
+        name = f"{path}-{turn}"
+        dist.init_process_group("unisono", init_method=f"file://{name}", rank=rank, world_size=2)
+        other = dist.new_group([0, 1])
+        dist.barrier()
+        dist.barrier(other)
+        del other
+        dist.destroy_process_group()
+    return True
+
+
+@pytest.mark.parametrize("kind", ["compiled", "python"])
+def test_the_file_of_a_store_goes_with_the_groups(monkeypatch, tmp_path, kind):
+    monkeypatch.setenv("TORCH_UNISONO", kind)
+    assert unisono.spawn(uses_a_file, (tmp_path / "store",), ranks=2) == [True] * 2
+    assert list(tmp_path.iterdir()) == []

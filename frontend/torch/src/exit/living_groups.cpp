@@ -2,8 +2,10 @@
 #include "exit/living_groups.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <mutex>
 #include <thread>
+#include <utility>
 
 #include "group_backend.hpp"
 #include "signals.hpp"
@@ -17,9 +19,11 @@ using GroupPtr = c10::intrusive_ptr<GroupBackend>;
 // Between two checks for pending operations.
 constexpr std::chrono::milliseconds kPause{1};
 
+using WeakGroups = std::vector<c10::weak_intrusive_ptr<GroupBackend>>;
+
 struct Registry {
   std::mutex mutex;
-  std::vector<c10::weak_intrusive_ptr<GroupBackend>> groups;
+  WeakGroups groups;
 };
 
 // Lives until the very end of the process: groups may be destroyed late.
@@ -61,8 +65,17 @@ std::string line_of(const GroupBackend& group, const std::vector<std::string>& n
 
 void remember(const GroupPtr& group) {
   const std::lock_guard lock(registry().mutex);
-  std::erase_if(registry().groups, [](const auto& each) { return each.expired(); });
   registry().groups.emplace_back(group);
+}
+
+void forget_ended() {
+  WeakGroups ended;  // destroyed without the mutex
+  const std::lock_guard lock(registry().mutex);
+  WeakGroups& all = registry().groups;
+  const auto lives = [](const auto& each) { return !each.expired(); };
+  const auto first = std::partition(all.begin(), all.end(), lives);
+  std::move(first, all.end(), std::back_inserter(ended));
+  all.erase(first, all.end());
 }
 
 std::vector<std::string> end_living_groups(std::chrono::milliseconds grace) {

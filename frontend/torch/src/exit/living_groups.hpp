@@ -14,6 +14,8 @@ namespace unisono::pytorch {
 class GroupBackend;
 
 void remember(const c10::intrusive_ptr<GroupBackend>& group);
+// Call it in release_resources() of a group: while this list refers to it, it is not destroyed.
+void forget_ended();
 // Ends all of them. Operations that are under way get `grace` to complete, all together, and are
 // cancelled for all ranks then. Returns a line for each group of which one has been cancelled. In a
 // forked child: nothing, as the groups are its parent's. Other threads of Python that come back
