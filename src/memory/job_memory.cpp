@@ -143,7 +143,7 @@ base::Result<std::int64_t> JobMemory::allocate_new(std::int64_t asked) {
     return Error{Code::resources,
                  fmt::format("the job's memory file has no room for {} more bytes: refused by a "
                              "test",
-                             bytes)};
+                             asked)};
   }
   const HeaderLock lock(header(), mark_);
   if (!lock.is_held()) return lock.why_not();
