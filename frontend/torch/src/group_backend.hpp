@@ -57,6 +57,7 @@ class GroupBackend : public Interface {
   Tensor allocateTensor(long size, at::TensorOptions options) override;
   void abort() override;
   void shutdown() override;
+  void release_resources() override { forget_ended(); }
   // Not in a forked child.
   bool is_own() const { return own_process_.is_here(); }
   // Later operations fail; those under way go on.
@@ -105,8 +106,6 @@ class GroupBackend : public Interface {
   }
 
  private:
-  void release_resources() override { forget_ended(); }
-
   OwnProcess own_process_;
   StoreConnection store_;  // of this start of the group
   OptionsPtr options_;
