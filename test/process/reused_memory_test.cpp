@@ -20,7 +20,9 @@
 namespace unisono::harness::reused_memory_test {
 namespace {
 
-constexpr std::int64_t kCount = 4000;
+// The vectors of collectives whose blocks are alike, and a block of the others: shorter ones are
+// copied at once.
+constexpr std::int64_t kCount = 4000, kBlock = 300'000;
 
 using Numbers = std::int64_t;
 using Start = std::function<int(const Numbers*, Numbers*, unisono_comm_t, unisono_request_t*)>;
@@ -65,24 +67,26 @@ const std::vector<Collective> kCollectives{
      true},
     {"scatterv",
      [](const Numbers* input, Numbers* output, unisono_comm_t comm, unisono_request_t* request) {
-       const std::int64_t counts[] = {0, kCount};
-       return unisono_scatterv_start(input, counts, nullptr, output, kCount, UNISONO_INT64, 0, comm,
-                                     request);
+       const std::int64_t counts[] = {0, kBlock};
+       int rank = 0;
+       unisono_comm_rank(comm, &rank);
+       return unisono_scatterv_start(input, counts, nullptr, output, counts[rank], UNISONO_INT64, 0,
+                                     comm, request);
      }},
     {"gatherv",
      [](const Numbers* input, Numbers* output, unisono_comm_t comm, unisono_request_t* request) {
-       const std::int64_t counts[] = {kCount, 0};
+       const std::int64_t counts[] = {kBlock, 0};
        int rank = 0;
        unisono_comm_rank(comm, &rank);
-       return unisono_gatherv_start(input, rank == 0 ? kCount : 0, output, counts, nullptr,
+       return unisono_gatherv_start(input, rank == 0 ? kBlock : 0, output, counts, nullptr,
                                     UNISONO_INT64, 1, comm, request);
      }},
     {"alltoallv",
      [](const Numbers* input, Numbers* output, unisono_comm_t comm, unisono_request_t* request) {
        int rank = 0;
        unisono_comm_rank(comm, &rank);
-       const std::int64_t to_last[] = {0, kCount};
-       const std::int64_t from_first[] = {kCount, 0};
+       const std::int64_t to_last[] = {0, kBlock};
+       const std::int64_t from_first[] = {kBlock, 0};
        const std::int64_t none[] = {0, 0};
        return unisono_alltoallv_start(input, rank == 0 ? to_last : none, nullptr, output,
                                       rank == 0 ? none : from_first, nullptr, UNISONO_INT64, comm,
@@ -132,22 +136,23 @@ TEST_P(ReusedMemory, IsNotReadByARankThatComesLate) {
       [&](ProcessRank& self) {
         unisono_comm_t world = nullptr;
         ASSERT_TRUE(succeeded(unisono_init(&world)));
-        std::vector<Numbers> own(kCount), output(kCount, -2);
+        std::vector<Numbers> own(kBlock), output(kBlock);
         void* shared = nullptr;
-        ASSERT_TRUE(succeeded(unisono_memory_alloc(world, kCount * 8, &shared)));
+        ASSERT_TRUE(succeeded(unisono_memory_alloc(world, kBlock * 8, &shared)));
         Numbers* const input =
             memory == Memory::callers ? own.data() : static_cast<Numbers*>(shared);
-        std::fill_n(input, kCount, self.rank + 1);
+        std::fill_n(input, kBlock, self.rank + 1);
         ASSERT_TRUE(succeeded(unisono_barrier(world)));
         unisono_request_t request = nullptr;
         char byte = 0;
         if (self.rank == 0) {
           ASSERT_TRUE(succeeded(collective.start(input, output.data(), world, &request)));
           cause.end(world, request);
-          std::fill_n(input, kCount, -1);
+          std::fill_n(input, kBlock, -1);
           ASSERT_EQ(write(reused[1], &byte, 1), 1);
           if (std::string(cause.name) != "finalize") unisono_finalize(world);
         } else {
+          close(reused[1]);  // so that the end of rank 0 is the end of the pipe
           ASSERT_EQ(read(reused[0], &byte, 1), 1);
           int code = collective.start(input, output.data(), world, &request);
           if (code == UNISONO_OK) code = unisono_wait(&request);
