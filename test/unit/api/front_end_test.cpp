@@ -115,7 +115,8 @@ int count_and_say_late(void* user) { return count_and_say(user) == 0 ? 0 : UNISO
 
 TEST(FrontEnd, ALateWaitNamesTheRanksThatHaveNotCalled) {
   std::atomic<int> left = 3;  // answers, of which the last is yes
-  run_threads(3, [&left](ThreadRank& self) {
+  std::atomic<bool> is_late = false;
+  run_threads(3, [&](ThreadRank& self) {
     const std::vector<std::string> parts = {"rank 0", "allreduce", "deadline", "rank 1"};
     std::int32_t value = self.rank;
     std::int32_t sum = 0;
@@ -125,10 +126,11 @@ TEST(FrontEnd, ALateWaitNamesTheRanksThatHaveNotCalled) {
     if (self.rank == 0) {
       ASSERT_TRUE(succeeded(unisono_set_interrupt(self.world, &count_and_say_late, &left)));
     } else if (self.rank == 1) {
-      await([&left] { return left.load() <= 0; });
+      await([&is_late] { return is_late.load(); });
     }
     // Rank 1 may have all that it needs from the others.
     const int first = call();
+    is_late = true;  // of rank 0 or 2, so the text is written
     EXPECT_TRUE(failed(first == UNISONO_OK ? call() : first, UNISONO_ERROR_TIMEOUT, parts));
     self.finalize();
   });
@@ -137,18 +139,20 @@ TEST(FrontEnd, ALateWaitNamesTheRanksThatHaveNotCalled) {
 // The others may be in a later part of a long call, which nobody else has reached.
 TEST(FrontEnd, ALateWaitInALongCallNamesThoseThatHaveNotCalled) {
   std::atomic<int> left = 3;
-  run_threads(3, [&left](ThreadRank& self) {
+  std::atomic<bool> is_late = false;
+  run_threads(3, [&](ThreadRank& self) {
     std::vector<std::uint8_t> data(16 << 20);
     if (self.rank == 0) {
       ASSERT_TRUE(succeeded(unisono_set_interrupt(self.world, &count_and_say_late, &left)));
     } else if (self.rank == 1) {
-      await([&left] { return left.load() <= 0; });
+      await([&is_late] { return is_late.load(); });
     }
     const auto count = static_cast<std::int64_t>(data.size());
     const auto call = [&] {
       return unisono_broadcast(data.data(), count, UNISONO_BYTE, 0, self.world);
     };
     const int first = call();
+    is_late = true;  // of rank 0 or 2, so the text is written
     EXPECT_TRUE(failed(first == UNISONO_OK ? call() : first, UNISONO_ERROR_TIMEOUT,
                        {"deadline of rank 0"}));
     const std::string text = unisono_last_error();
