@@ -210,9 +210,11 @@ void tell_progress(const Machine& machine, SizeQueue& size_queue,
   const plan::Program& own = program();
   const Outcome outcome =
       run(own, frame_, machine, at_, static_cast<std::int32_t>(own.steps.size()));
-  if (outcome != Outcome::finished) return outcome;
-  if (own.callers_memory_is_read && machine.may_be_reused(index_)) [[unlikely]]
+  // Memory that is used again may also be unreadable.
+  const bool has_looked = outcome == Outcome::finished || outcome == Outcome::unreadable;
+  if (has_looked && own.callers_memory_is_read && machine.may_be_reused(index_)) [[unlikely]]
     return Outcome::overtaken;
+  if (outcome != Outcome::finished) return outcome;
   if (own.stages_output) [[unlikely]]
     deliver();
   return outcome;

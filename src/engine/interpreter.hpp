@@ -19,9 +19,9 @@
 namespace unisono::engine {
 
 // unreadable: a peer's memory could not be read (Transport::pull_error says why).
-// wrong_length: a message is not as long as its receiver expects. overtaken: all steps are done,
-// but a rank had reported that the operation fails, and may have reused its memory before it was
-// read. failed: the engine says why.
+// wrong_length: a message is not as long as its receiver expects. overtaken: memory was read, or
+// could not be, that another rank may have reused by then (Machine::may_be_reused). failed: the
+// engine says why.
 enum class Outcome : std::uint8_t {
   finished,
   blocked,
