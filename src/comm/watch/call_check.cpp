@@ -53,6 +53,10 @@ bool CallCheck::fail(const Pending& pending, Outcome outcome) {
       break;
     case Outcome::overtaken:
       failures_.adopt();
+      if (job::is_being_reported(segment_.header().failure) && !failures_.is_being_reported()) {
+        failures_.fail_all(Code::rank_lost, "a rank died while it reported why this call fails",
+                           pending.operation.index);
+      }
       // If there is none, a member is gone without its part: the watchdog finds that.
       return failures_.has_failed_by(pending.operation.index);
     case Outcome::failed: {
