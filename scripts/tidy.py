@@ -37,7 +37,8 @@ FORBIDDEN_FOLDERS = {"util", "utils", "common", "misc", "core", "helpers"}
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+([<"])([^>"]+)[>"]')
 # The public headers are C or sit beside C; *_inl.hpp is compiled once per processor by Highway.
-GUARDS = [r"^#pragma once$", r"^#ifndef UNISONO_\w+_H(PP)?$", r"^#if .*\bHWY_TARGET_TOGGLE\b"]
+GUARDS = [r"^#pragma once$", r"^#ifndef UNISONO_\w+_H(PP)?$", r"^#if .*\bHWY_TARGET_TOGGLE\b",
+          r"^#error "]
 TABLE = re.compile(r"(?://|/\*) clang-format (on|off)\b")
 MARKDOWN_LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 # Spelled in pieces so that this file passes its own rules.

@@ -167,7 +167,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::span bytes(reinterpret_cast<const std::byte*>(data), size);
   try_parsers(bytes);
   try_connection(bytes);
-  for (const TagKind tags : {TagKind::poly1305, TagKind::aegis, TagKind::none}) {
+  for (const TagKind tags : {TagKind::poly1305, TagKind::aegis, TagKind::aegis_x2, TagKind::none}) {
     if (!can_tag(PayloadTagger::choose(tags))) continue;
     try_foreign_bytes(bytes, tags);
     try_foreign_payload(bytes, tags);

@@ -41,7 +41,7 @@ std::array<std::byte, kBytes> keyed_hash(std::string_view purpose,
 }
 
 bool are_known_tags(std::uint32_t kind) {
-  return kind <= static_cast<std::uint32_t>(TagKind::aegis);
+  return kind <= static_cast<std::uint32_t>(TagKind::aegis_x2);
 }
 
 StreamProof hello_proof(std::span<const std::byte> fixed_and_nonce, const wire::Key& key) {

@@ -119,7 +119,7 @@ TEST(StreamHandshake, NothingPassesThatWasChangedOrMadeWithoutTheKey) {
 // A rank of a newer version has the key too.
 TEST(StreamHandshake, UnknownTagsDoNotPass) {
   ASSERT_TRUE(prepare_handshakes().ok());
-  const auto unknown = static_cast<TagKind>(4);
+  const auto unknown = static_cast<TagKind>(5);
   const HelloBytes odd = encode_hello({.from = 3, .to = 1, .tags = unknown}, kKey);
   EXPECT_FALSE(decode_hello(odd, kKey).has_value());
   const HelloBytes hello = encode_hello({.from = 3, .to = 1}, kKey);
@@ -160,10 +160,19 @@ TEST(StreamTags, AreAnotherKindOnlyWhereBothComputeIt) {
   EXPECT_EQ(agreed_tags(TagKind::aegis, kPoly), kPoly);
   EXPECT_EQ(agreed_tags(kPoly, TagKind::aegis), kPoly);
   EXPECT_EQ(agreed_tags(TagKind::none, TagKind::aegis), kPoly);
-  if (Aegis::is_supported()) {
+  EXPECT_EQ(agreed_tags(TagKind::aegis_x2, kPoly), kPoly);
+  EXPECT_EQ(agreed_tags(kPoly, TagKind::aegis_x2), kPoly);
+  if (Aegis::is_supported(Aegis::Width::one_block)) {
     EXPECT_EQ(agreed_tags(TagKind::aegis, TagKind::aegis), TagKind::aegis);
     EXPECT_EQ(agreed_tags(kGmac, TagKind::aegis), TagKind::aegis);
     EXPECT_EQ(agreed_tags(TagKind::aegis, kGmac), TagKind::aegis);
+    EXPECT_EQ(agreed_tags(TagKind::aegis, TagKind::aegis_x2), TagKind::aegis);
+    EXPECT_EQ(agreed_tags(TagKind::aegis_x2, TagKind::aegis), TagKind::aegis);
+  }
+  if (Aegis::is_supported(Aegis::Width::two_blocks)) {
+    EXPECT_EQ(agreed_tags(TagKind::aegis_x2, TagKind::aegis_x2), TagKind::aegis_x2);
+    EXPECT_EQ(agreed_tags(kGmac, TagKind::aegis_x2), TagKind::aegis_x2);
+    EXPECT_EQ(agreed_tags(TagKind::aegis_x2, kGmac), TagKind::aegis_x2);
   }
   if (fastest_tags() != kGmac) GTEST_SKIP() << "GMAC is not fast here";
   EXPECT_EQ(agreed_tags(kGmac, kGmac), kGmac);
@@ -226,11 +235,11 @@ TEST(LibipsecMb, ComputesTheTagOfTheStandard) {
   EXPECT_STREQ(hex, "58e2fccefa7e3061367f1d57a4e7455a");
 }
 
-std::string aegis_hex(const std::array<std::byte, 16>& key, std::uint64_t number,
-                      std::size_t count) {
+std::string aegis_hex(Aegis::Width width, const std::array<std::byte, 16>& key,
+                      std::uint64_t number, std::size_t count) {
   std::vector<std::byte> bytes(count);
   for (std::size_t i = 0; i < count; ++i) bytes[i] = static_cast<std::byte>(i % 250);
-  const PayloadTag tag = Aegis(key).tag(number, bytes);
+  const PayloadTag tag = Aegis(width, key).tag(number, bytes);
   char hex[33];
   sodium_bin2hex(hex, sizeof hex, reinterpret_cast<const unsigned char*>(tag.data()), tag.size());
   return hex;
@@ -238,23 +247,48 @@ std::string aegis_hex(const std::array<std::byte, 16>& key, std::uint64_t number
 
 // Test vector 2 of draft-irtf-cfrg-aegis-aead for AEGIS-128L: the tag of nothing.
 TEST(AegisTag, IsThatOfTheStandard) {
-  if (!Aegis::is_supported()) GTEST_SKIP() << "the processor has no AES instructions";
-  EXPECT_EQ(aegis_hex({std::byte{0x10}, std::byte{0x01}}, 0x20010, 0),
+  constexpr auto kWidth = Aegis::Width::one_block;
+  if (!Aegis::is_supported(kWidth)) GTEST_SKIP() << "the processor has no AES instructions";
+  EXPECT_EQ(aegis_hex(kWidth, {std::byte{0x10}, std::byte{0x01}}, 0x20010, 0),
             "c2b879a67def9d74e6c14f708bbcc9b4");
 }
 
 // The tags are those of libaegis, by pyaegis 0.3.1.
-TEST(AegisTag, CoversEachLength) {
-  if (!Aegis::is_supported()) GTEST_SKIP() << "the processor has no AES instructions";
+struct LengthTag {
+  std::size_t bytes;
+  const char* one_block;
+  const char* two_blocks;
+};
+constexpr std::array kLengthTags = {
+    LengthTag{0, "ed08207c229b118c88e4135102ae96dc", "e437e444563a225cd4860db629678aeb"},
+    LengthTag{8, "c708dfd656772fed7391c0f1e162a944", "625c00ab2656379e58a1950fa58fbb29"},
+    LengthTag{31, "510df908e59c6056640226a73ee1e86d", "385b7a2346a00da0287de69c5d95b452"},
+    LengthTag{32, "a60da748990e1e6a73e888ec10c7336e", "16ef9d0c9b7c6023dfe2d26452cb63e8"},
+    LengthTag{33, "9cba1a4a19fc387f64bd05d19a9d3889", "2444e504097111918022c15090638b1a"},
+    LengthTag{63, "d97423dead7e86bc0ad09658b7e42eb2", "96bf2d82b9bc247ec2257bf4e00dbc29"},
+    LengthTag{64, "fa85be0636e6eba6d8a05f747fd40c88", "a10afe13bcf9c63fd70c3d809df0a00e"},
+    LengthTag{65, "5c8a21fe588440c9df3c05b74201fae5", "5e76f6189b9cc574927a4c4d38b3ea8c"},
+    LengthTag{1000, "2ab5ae4b538f0e299f568a8fec65c237", "c6f34cba0ac53fc9114185f2a00f1d6f"},
+};
+
+class AegisTags : public testing::TestWithParam<Aegis::Width> {};
+
+TEST_P(AegisTags, CoverEachLength) {
+  if (!Aegis::is_supported(GetParam())) GTEST_SKIP() << "the processor lacks the instructions";
   std::array<std::byte, 16> key;
   for (std::size_t i = 0; i < key.size(); ++i) key[i] = static_cast<std::byte>(i);
-  EXPECT_EQ(aegis_hex(key, 5, 0), "ed08207c229b118c88e4135102ae96dc");
-  EXPECT_EQ(aegis_hex(key, 5, 8), "c708dfd656772fed7391c0f1e162a944");
-  EXPECT_EQ(aegis_hex(key, 5, 31), "510df908e59c6056640226a73ee1e86d");
-  EXPECT_EQ(aegis_hex(key, 5, 32), "a60da748990e1e6a73e888ec10c7336e");
-  EXPECT_EQ(aegis_hex(key, 5, 33), "9cba1a4a19fc387f64bd05d19a9d3889");
-  EXPECT_EQ(aegis_hex(key, 5, 1000), "2ab5ae4b538f0e299f568a8fec65c237");
+  for (const LengthTag& each : kLengthTags) {
+    EXPECT_EQ(aegis_hex(GetParam(), key, 5, each.bytes),
+              GetParam() == Aegis::Width::one_block ? each.one_block : each.two_blocks)
+        << each.bytes << " bytes";
+  }
 }
+
+INSTANTIATE_TEST_SUITE_P(Widths, AegisTags,
+                         testing::Values(Aegis::Width::one_block, Aegis::Width::two_blocks),
+                         [](const auto& each) {
+                           return each.param == Aegis::Width::one_block ? "one" : "two";
+                         });
 
 TEST_P(PayloadTags, DifferIfAnythingDoes) {
   const auto tagger = make_payload_tagger(GetParam(), PayloadKey{});
@@ -272,10 +306,15 @@ TEST_P(PayloadTags, DifferIfAnythingDoes) {
 
 INSTANTIATE_TEST_SUITE_P(Libraries, PayloadTags,
                          testing::Values(PayloadTagger::Library::ipsec_mb,
+                                         PayloadTagger::Library::own_wide,
                                          PayloadTagger::Library::own,
                                          PayloadTagger::Library::crypto,
                                          PayloadTagger::Library::sodium),
-                         [](const auto& each) { return std::string(library_name(each.param)); });
+                         [](const auto& each) {
+                           std::string name(library_name(each.param));
+                           std::erase(name, '-');
+                           return name;
+                         });
 
 TEST(Libcrypto, ItsTaggersAreUsedIfItIsThere) {
   EXPECT_EQ(can_tag(PayloadTagger::Library::crypto), libcrypto() != nullptr);
@@ -292,7 +331,10 @@ TEST(LibipsecMb, ItsTagsArePreferredIfItIsThere) {
 }
 
 TEST(AegisTag, IsPreferredWhereGmacIsNotFast) {
-  EXPECT_EQ(fastest_tags() == TagKind::aegis, libipsec_mb() == nullptr && Aegis::is_supported());
+  const bool takes_two_blocks = Aegis::is_supported(Aegis::Width::two_blocks);
+  EXPECT_EQ(fastest_tags() == TagKind::aegis_x2, libipsec_mb() == nullptr && takes_two_blocks);
+  EXPECT_EQ(fastest_tags() == TagKind::aegis, libipsec_mb() == nullptr && !takes_two_blocks &&
+                                                  Aegis::is_supported(Aegis::Width::one_block));
   EXPECT_EQ(kind_of(PayloadTagger::choose(TagKind::aegis)), TagKind::aegis);
 }
 

@@ -57,7 +57,8 @@ class GmacTagger final : public PayloadTagger {
 
 class AegisTagger final : public PayloadTagger {
  public:
-  explicit AegisTagger(const PayloadKey& key) : aegis_(std::span(key).first<16>()) {}
+  AegisTagger(Aegis::Width width, const PayloadKey& key)
+      : aegis_(width, std::span(key).first<16>()) {}
 
   PayloadTag tag(std::uint64_t number, std::span<const std::byte> payload) override {
     return aegis_.tag(number, payload);
@@ -93,8 +94,10 @@ bool can_tag(PayloadTagger::Library library) {
   switch (library) {
     case PayloadTagger::Library::ipsec_mb:
       return libipsec_mb() != nullptr;
+    case PayloadTagger::Library::own_wide:
+      return Aegis::is_supported(Aegis::Width::two_blocks);
     case PayloadTagger::Library::own:
-      return Aegis::is_supported();
+      return Aegis::is_supported(Aegis::Width::one_block);
     case PayloadTagger::Library::crypto:
       return libcrypto() != nullptr;
     case PayloadTagger::Library::sodium:
@@ -109,8 +112,10 @@ std::string_view library_name(PayloadTagger::Library library) {
   switch (library) {
     case PayloadTagger::Library::ipsec_mb:
       return "libIPSec_MB";
+    case PayloadTagger::Library::own_wide:
+      return "AEGIS-128X2";
     case PayloadTagger::Library::own:
-      return "AEGIS";
+      return "AEGIS-128L";
     case PayloadTagger::Library::crypto:
       return "libcrypto";
     case PayloadTagger::Library::sodium:
@@ -125,6 +130,8 @@ TagKind kind_of(PayloadTagger::Library library) {
   switch (library) {
     case PayloadTagger::Library::ipsec_mb:
       return TagKind::gmac;
+    case PayloadTagger::Library::own_wide:
+      return TagKind::aegis_x2;
     case PayloadTagger::Library::own:
       return TagKind::aegis;
     case PayloadTagger::Library::none:
@@ -137,20 +144,33 @@ TagKind kind_of(PayloadTagger::Library library) {
 }
 
 TagKind fastest_tags() {
-  if (can_tag(PayloadTagger::Library::ipsec_mb)) return TagKind::gmac;
-  return can_tag(PayloadTagger::Library::own) ? TagKind::aegis : TagKind::poly1305;
+  using Library = PayloadTagger::Library;
+  for (const Library library : {Library::ipsec_mb, Library::own_wide, Library::own}) {
+    if (can_tag(library)) return kind_of(library);
+  }
+  return TagKind::poly1305;
 }
 
 TagKind common_tags(TagKind one, TagKind other) {
-  const auto has_aes = [](TagKind kind) { return kind == TagKind::gmac || kind == TagKind::aegis; };
   if (one == other) return one;
-  return has_aes(one) && has_aes(other) ? TagKind::aegis : TagKind::poly1305;
+  const auto either_is = [&](TagKind kind) { return one == kind || other == kind; };
+  if (either_is(TagKind::none) || either_is(TagKind::poly1305)) return TagKind::poly1305;
+  return either_is(TagKind::aegis) ? TagKind::aegis : TagKind::aegis_x2;
 }
 
 PayloadTagger::Library PayloadTagger::choose(TagKind kind) {
-  if (kind == TagKind::none) return Library::none;
-  if (kind == TagKind::gmac) return Library::ipsec_mb;
-  if (kind == TagKind::aegis) return Library::own;
+  switch (kind) {
+    case TagKind::none:
+      return Library::none;
+    case TagKind::gmac:
+      return Library::ipsec_mb;
+    case TagKind::aegis:
+      return Library::own;
+    case TagKind::aegis_x2:
+      return Library::own_wide;
+    case TagKind::poly1305:
+      break;
+  }
   return can_tag(Library::crypto) ? Library::crypto : Library::sodium;
 }
 
@@ -159,8 +179,10 @@ std::unique_ptr<PayloadTagger> make_payload_tagger(PayloadTagger::Library librar
   if (library == PayloadTagger::Library::none) {
     return std::unique_ptr<PayloadTagger>(new (std::nothrow) NoTagger);
   }
-  if (library == PayloadTagger::Library::own) {
-    return std::unique_ptr<PayloadTagger>(new (std::nothrow) AegisTagger(key));
+  if (library == PayloadTagger::Library::own || library == PayloadTagger::Library::own_wide) {
+    const auto width =
+        library == PayloadTagger::Library::own ? Aegis::Width::one_block : Aegis::Width::two_blocks;
+    return std::unique_ptr<PayloadTagger>(new (std::nothrow) AegisTagger(width, key));
   }
   if (library == PayloadTagger::Library::sodium) {
     return std::unique_ptr<PayloadTagger>(new (std::nothrow) SodiumTagger(key));

@@ -4,7 +4,9 @@
 //   number under the connection's key. libcrypto computes the tag with the processor's widest
 //   registers, if it can be loaded; otherwise libsodium does, with the same result. So two hosts
 //   need not have the same library.
-// - AEGIS-128L (aegis.hpp), where the processors of both hosts have AES instructions.
+// - AEGIS-128L (aegis.hpp), where the processors of both hosts have AES instructions, or
+// AEGIS-128X2,
+//   where these take two blocks at once.
 // - AES-128-GMAC (RFC 4543), where both hosts compute it faster still (libipsec_mb.hpp).
 //   Their key is the first half of the connection's, and their nonce the frame's number.
 // - None, where both ranks are set to trust their network: each tag is zero.
@@ -24,11 +26,11 @@ using PayloadTag = std::array<std::byte, 16>;
 using PayloadKey = std::array<std::byte, 32>;
 
 // The values are those of a Challenge.
-enum class TagKind : std::uint32_t { poly1305 = 0, gmac = 1, none = 2, aegis = 3 };
+enum class TagKind : std::uint32_t { poly1305 = 0, gmac = 1, none = 2, aegis = 3, aegis_x2 = 4 };
 
 class PayloadTagger {
  public:
-  enum class Library : std::uint8_t { ipsec_mb, own, crypto, sodium, none };
+  enum class Library : std::uint8_t { ipsec_mb, own_wide, own, crypto, sodium, none };
 
   // The fastest one that is there, for that kind.
   static Library choose(TagKind kind);
@@ -52,9 +54,9 @@ TagKind kind_of(PayloadTagger::Library library);
 // The kind that this host computes fastest.
 TagKind fastest_tags();
 // The kind of a stream between two hosts, by those that they prefer. A host that computes GMAC fast
-// has AES instructions too.
+// can compute AEGIS-128X2 too, and one with that can compute AEGIS-128L.
 TagKind common_tags(TagKind one, TagKind other);
-// "libIPSec_MB", "AEGIS", "libcrypto", "libsodium", "none"
+// "libIPSec_MB", "AEGIS-128X2", "AEGIS-128L", "libcrypto", "libsodium", "none"
 std::string_view library_name(PayloadTagger::Library library);
 
 }  // namespace unisono::transport
