@@ -67,7 +67,11 @@ UNISONO_AES_ENTRY void compute_aegis(const std::byte* key, std::uint64_t number,
   constexpr std::size_t kBlock = AegisState::kBlockBytes;
   AegisState state = AegisState::begin(Instructions::repeat(key), Instructions::of_number(number));
   std::size_t done = 0;
-  for (; bytes.size() - done >= kBlock; done += kBlock) state.absorb(bytes.data() + done);
+  for (; bytes.size() - done >= kBlock; done += kBlock) {
+    // The processor itself prefetches up to the end of a page only.
+    _mm_prefetch(bytes.data() + done + kPageBytes, _MM_HINT_T0);
+    state.absorb(bytes.data() + done);
+  }
   if (done < bytes.size()) {
     std::array<std::byte, kBlock> rest{};
     std::memcpy(rest.data(), bytes.data() + done, bytes.size() - done);
