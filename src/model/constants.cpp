@@ -32,6 +32,8 @@ constexpr std::array<ConstantRow, kConstantCount> kRows = {{
     {Constant::streamed_piece, "streamed_piece", Quantity::bytes, "the pieces that streams of long broadcasts, reduces and allreduces carry one after another"},
     {Constant::tiny_block, "tiny_block", Quantity::bytes, "up to here a block is worth a longer way with fewer messages"},
     {Constant::joined_blocks, "joined_blocks", Quantity::bytes, "up to here an alltoall joins blocks into fewer messages where hosts share the cores of one machine"},
+    {Constant::joined_by_hosts, "joined_by_hosts", Quantity::bytes, "up to here blocks of an alltoall travel as one with those of the same two hosts"},
+    {Constant::combined_by_hosts, "combined_by_hosts", Quantity::bytes, "up to here a block of a reduce-scatter is combined within a host first"},
     {Constant::passed_on, "passed_on", Quantity::bytes, "up to here the first rank of a host may well pass on what a rank has for all others"},
     {Constant::many_of_host, "many_of_host", Quantity::ranks, "from so many ranks of a host on, two levels save more in packets than they cost in steps"},
     {Constant::single_copy_from, "single_copy_from", Quantity::bytes, "from here on one copy is faster than two through buffers, if each rank has a core and nothing is reduced"},

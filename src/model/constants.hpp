@@ -35,6 +35,8 @@ enum class Constant : std::uint8_t {
   streamed_piece,
   tiny_block,
   joined_blocks,
+  joined_by_hosts,
+  combined_by_hosts,
   passed_on,
   many_of_host,
   single_copy_from,
@@ -64,7 +66,7 @@ enum class Constant : std::uint8_t {
   nic_back_off_most,
   nic_root_multicast,
 };
-inline constexpr int kConstantCount = 52;
+inline constexpr int kConstantCount = 54;
 
 enum class Quantity : std::uint8_t { bytes, ranks, time, time_per_byte };
 

@@ -78,8 +78,12 @@ bool fills_hosts(const Situation& call) {
   return call.shares_hosts() &&
          call.shape.ranks >= limit(call, Constant::many_of_host) * call.shape.hosts.hosts();
 }
-bool fills_hosts_passed_on(const Situation& call) {
-  return fills_hosts(call) && call.bytes * call.shape.ranks <= limit(call, Constant::passed_on);
+bool blocks_joined_by_hosts(const Situation& call) {
+  return call.shares_hosts() && !call.shape.blocks.given() &&
+         call.bytes <= limit(call, Constant::joined_by_hosts);
+}
+bool blocks_combined_by_hosts(const Situation& call) {
+  return call.shares_hosts() && call.bytes <= limit(call, Constant::combined_by_hosts);
 }
 bool shares_hosts_tree_of_blocks(const Situation& call) {
   return call.shares_hosts() && tree_of_blocks(call);
@@ -408,8 +412,8 @@ constexpr Rule kRules[] = {
      "short blocks for many ranks with a core each; fewer messages for the root"},
     {Collective::scatter, "linear", false, always,
      "few ranks, more ranks than cores, or blocks that are long or differ; one step"},
-    {Collective::alltoall, "two-level", false, fills_hosts_passed_on,
-     "many ranks share a host, so that two hosts exchange their small blocks as one", "linear"},
+    {Collective::alltoall, "multi-leader", false, blocks_joined_by_hosts,
+     "hosts share memory, so that two hosts exchange their short blocks as one message"},
     {Collective::alltoall, "bruck", false, blocks_joined_on_shared_cores,
      "hosts share the cores of one machine and blocks are short; fewer messages"},
     {Collective::alltoall, "bruck", false, tiny_blocks_of_many,
@@ -422,8 +426,10 @@ constexpr Rule kRules[] = {
      "a reproducible sum in a heterogeneous job, which rank 0 computes for all"},
     {Collective::reduce_scatter, "exact-direct", false, exact,
      "a reproducible sum: every rank gets its block of all"},
-    {Collective::reduce_scatter, "two-level", false, fills_hosts_passed_on,
-     "many ranks share a host, so that it sends one vector, which is short", "pairwise"},
+    {Collective::reduce_scatter, "two-level", false, blocks_combined_by_hosts,
+     "hosts share memory, so that each sends one vector", "pairwise"},
+    {Collective::reduce_scatter, "ring", false, shares_hosts,
+     "hosts share memory and blocks are long: each passes one link between two hosts at a time"},
     {Collective::reduce_scatter, "recursive-halving", false, halved_on_shared_cores,
      "hosts share the cores of one machine: fewer messages, which get shorter"},
     {Collective::reduce_scatter, "mock-allreduce", false, sums_released_by_multicast,

@@ -342,12 +342,12 @@ TEST(Choose, TwoLevelsOfBlocksWhereManyRanksShareAHost) {
   EXPECT_EQ(name(Collective::scatter, 2, 100'000), "linear");
   EXPECT_EQ(name(Collective::gather, 2, 8), "linear");
   EXPECT_EQ(name(Collective::gather, 4, 8), "two-level");
-  EXPECT_EQ(name(Collective::alltoall, 2, 8), "linear");
-  EXPECT_EQ(name(Collective::alltoall, 4, 8), "two-level");
-  EXPECT_EQ(name(Collective::alltoall, 4, 1024), "linear");
-  EXPECT_EQ(name(Collective::reduce_scatter, 2, 8), "pairwise");
-  EXPECT_EQ(name(Collective::reduce_scatter, 4, 8), "two-level");
-  EXPECT_EQ(name(Collective::reduce_scatter, 4, 1024), "pairwise");
+  EXPECT_EQ(name(Collective::alltoall, 2, 8), "multi-leader");
+  EXPECT_EQ(name(Collective::alltoall, 4, 16384), "multi-leader");
+  EXPECT_EQ(name(Collective::alltoall, 4, 16388), "linear");
+  EXPECT_EQ(name(Collective::reduce_scatter, 2, 8), "two-level");
+  EXPECT_EQ(name(Collective::reduce_scatter, 4, 131072), "two-level");
+  EXPECT_EQ(name(Collective::reduce_scatter, 4, 131076), "ring");
   EXPECT_EQ(name(Collective::scan, 2, 8), "linear");
   EXPECT_EQ(name(Collective::scan, 4, 8), "two-level");
   EXPECT_EQ(name(Collective::exscan, 2, 100'000), "linear");
@@ -390,7 +390,6 @@ TEST(Choose, OnlyShortSumsOfAllHostsAreMulticast) {
   EXPECT_EQ(name({0, 1, 2, 3}, 1, true).find("mock-allreduce(gather-release"), 0U);
   EXPECT_EQ(name({0, 1, 2, 3}, 1, false), "pairwise");
   EXPECT_EQ(name({0, 1, 2, 3}, 1 << 16, true), "pairwise");
-  EXPECT_EQ(name({0, 0, 1, 1}, 1, false), "pairwise");
   Shape unequal{.collective = Collective::reduce_scatter, .ranks = 4};
   unequal.blocks = *schedule::Blocks::of_ranks({1, 2, 1, 2});
   unequal.hosts = topology::HostMap::apart(4);
