@@ -119,7 +119,9 @@ UNISONO_API size_t unisono_type_size(unisono_type_t type);
 UNISONO_API int unisono_type_create(size_t size, size_t alignment, unisono_type_t* type);
 
 /* Computes target[i] = left[i] op right[i] for count elements. target equals left or right, or
- * overlaps neither. The function may call nothing of this library but unisono_op_fail. */
+ * overlaps neither. The function may call nothing of this library but unisono_op_fail and queries
+ * of rank and size. Its calls on a communicator, a request or a plan return STATE. A collective
+ * that it calls also fails the operation, as unisono_op_fail does. */
 typedef void (*unisono_function_t)(void* target, const void* left, const void* right, int64_t count,
                                    unisono_type_t type, void* user);
 

@@ -39,7 +39,7 @@ template <class Make>
 int derive(const char* function, unisono_comm_t comm, unisono_comm_t* result,
            const Make& make) try {
   if (result != nullptr) *result = nullptr;
-  Comm* const parent = comms().get(comm);
+  Comm* const parent = find_comm(comm);
   if (parent == nullptr) return fail(bad_comm(function, comm));
   const AgentPause pause(parent->communicator.get());
   if (result == nullptr) {
@@ -141,7 +141,7 @@ int unisono_comm_from_list_with(unisono_comm_t comm, const int* ranks, int count
                                 const unisono_exchange_t* exchange, unisono_comm_t* result) try {
   constexpr const char* kName = "unisono_comm_from_list_with";
   if (result != nullptr) *result = nullptr;
-  Comm* const parent = comms().get(comm);
+  Comm* const parent = find_comm(comm);
   if (parent == nullptr) return fail(bad_comm(kName, comm));
   const auto& members = parent->communicator->members();
   if (exchange == nullptr || exchange->allgather == nullptr) {
@@ -178,7 +178,7 @@ int unisono_comm_from_list_with(unisono_comm_t comm, const int* ranks, int count
 }
 
 int unisono_comm_free(unisono_comm_t comm) try {
-  Comm* found = comms().get(comm);
+  Comm* found = find_comm(comm);
   if (found == nullptr) return fail(bad_comm("unisono_comm_free", comm));
   if (found->owner->world == comm) {
     return fail(Code::argument,
@@ -193,7 +193,7 @@ int unisono_comm_free(unisono_comm_t comm) try {
 
 int unisono_shrink(unisono_comm_t comm, unisono_comm_t* result) try {
   if (result != nullptr) *result = nullptr;
-  Comm* found = comms().get(comm);
+  Comm* found = find_comm(comm);
   if (found == nullptr) return fail(bad_comm("unisono_shrink", comm));
   // These errors can be corrected and the call repeated, so the other ranks keep waiting for it.
   if (result == nullptr) return fail(Code::argument, "unisono_shrink: result is NULL");
@@ -211,7 +211,7 @@ int unisono_shrink(unisono_comm_t comm, unisono_comm_t* result) try {
 }
 
 int unisono_publish(unisono_comm_t comm, uint64_t value) try {
-  Comm* found = comms().get(comm);
+  Comm* found = find_comm(comm);
   if (found == nullptr) return fail(bad_comm("unisono_publish", comm));
   AgentPause pause(found->communicator.get());
   found->communicator->words().publish(value);
@@ -222,7 +222,7 @@ int unisono_publish(unisono_comm_t comm, uint64_t value) try {
 
 int unisono_query(unisono_comm_t comm, unisono_compare_t how, uint64_t value, int* result) try {
   using unisono::comm::Comparison;
-  Comm* found = comms().get(comm);
+  Comm* found = find_comm(comm);
   if (found == nullptr) return fail(bad_comm("unisono_query", comm));
   if (result == nullptr) return fail(Code::argument, "unisono_query: result is NULL");
   *result = 0;
@@ -242,7 +242,7 @@ int unisono_query(unisono_comm_t comm, unisono_compare_t how, uint64_t value, in
 }
 
 int unisono_comm_info(unisono_comm_t comm, unisono_comm_info_t* info) try {
-  Comm* found = comms().get(comm);
+  Comm* found = find_comm(comm);
   if (found == nullptr) return fail(bad_comm("unisono_comm_info", comm));
   if (info == nullptr || info->size < sizeof(size_t)) {
     return fail(Code::argument, "unisono_comm_info: info is NULL, or its size is not set");
@@ -271,7 +271,7 @@ int unisono_comm_info(unisono_comm_t comm, unisono_comm_info_t* info) try {
 }
 
 int unisono_comm_failed_rank(unisono_comm_t comm, int* rank) try {
-  Comm* const found = comms().get(comm);
+  Comm* const found = find_comm(comm);
   if (found == nullptr) return fail(bad_comm("unisono_comm_failed_rank", comm));
   if (rank == nullptr) return fail(Code::argument, "unisono_comm_failed_rank: rank is NULL");
   const AgentPause pause(found->communicator.get());
@@ -284,7 +284,7 @@ int unisono_comm_failed_rank(unisono_comm_t comm, int* rank) try {
 
 int unisono_comm_rank_state(unisono_comm_t comm, int rank, unisono_rank_state_t* state) try {
   constexpr const char* kName = "unisono_comm_rank_state";
-  Comm* const found = comms().get(comm);
+  Comm* const found = find_comm(comm);
   if (found == nullptr) return fail(bad_comm(kName, comm));
   if (state == nullptr || state->size < sizeof(size_t)) {
     return fail(Code::argument, fmt::format("{}: state is NULL, or its size is not set", kName));
@@ -311,7 +311,7 @@ int unisono_comm_rank_state(unisono_comm_t comm, int rank, unisono_rank_state_t*
 }
 
 int unisono_refuse(unisono_comm_t comm, const char* why) try {
-  Comm* const found = comms().get(comm);
+  Comm* const found = find_comm(comm);
   if (found == nullptr) return fail(bad_comm("unisono_refuse", comm));
   const AgentPause pause(found->communicator.get());
   return refuse(*found, Code::argument, why == nullptr ? "no reason given" : why);
@@ -320,7 +320,7 @@ int unisono_refuse(unisono_comm_t comm, const char* why) try {
 }
 
 int unisono_comm_hosts(unisono_comm_t comm, int* hosts) try {
-  Comm* const found = comms().get(comm);
+  Comm* const found = find_comm(comm);
   if (found == nullptr) return fail(bad_comm("unisono_comm_hosts", comm));
   if (hosts == nullptr) return fail(Code::argument, "unisono_comm_hosts: hosts is NULL");
   *hosts = found->communicator->members().hosts().hosts();
@@ -331,7 +331,7 @@ int unisono_comm_hosts(unisono_comm_t comm, int* hosts) try {
 
 int unisono_faster_by_mpi(unisono_comm_t comm, const char* library, unisono_range_found_t found,
                           void* user) try {
-  Comm* const asked = comms().get(comm);
+  Comm* const asked = find_comm(comm);
   if (asked == nullptr) return fail(bad_comm("unisono_faster_by_mpi", comm));
   if (library == nullptr || found == nullptr) {
     return fail(Code::argument, "unisono_faster_by_mpi: library or found is NULL");
@@ -349,7 +349,7 @@ int unisono_faster_by_mpi(unisono_comm_t comm, const char* library, unisono_rang
 }
 
 int unisono_machine_bytes(unisono_comm_t comm, const char* key, int64_t* bytes) try {
-  Comm* const asked = comms().get(comm);
+  Comm* const asked = find_comm(comm);
   if (asked == nullptr) return fail(bad_comm("unisono_machine_bytes", comm));
   if (key == nullptr || bytes == nullptr) {
     return fail(Code::argument, "unisono_machine_bytes: key or bytes is NULL");
@@ -377,7 +377,7 @@ int unisono_set_background_thread(int is_background) {
 static_assert(unisono::comm::Interrupt::kLate == UNISONO_INTERRUPT_LATE);
 
 int unisono_set_interrupt(unisono_comm_t comm, unisono_interrupt_t interrupt, void* user) try {
-  Comm* const found = comms().get(comm);
+  Comm* const found = find_comm(comm);
   if (found == nullptr) return fail(bad_comm("unisono_set_interrupt", comm));
   const AgentPause pause(found->communicator.get());
   found->communicator->failures().set_interrupt({interrupt, user});

@@ -58,6 +58,13 @@ void remember(const Arguments& arguments, Comm& comm, const Prepared& made) {
       checked, arguments, comm.communicator->rank(), comm.communicator->size());
 }
 
+// The operation under way fails on all ranks: its operator's function has not got what it wanted.
+int fail_without_comm(const Arguments& arguments) {
+  const Error error = bad_comm(arguments.function, arguments.comm);
+  if (auto* const run = plan::FunctionRun::current()) run->fail(error.message);
+  return fail(error);
+}
+
 }  // namespace
 
 int refuse(Comm& comm, Code code, const std::string& what) {
@@ -83,8 +90,8 @@ int fail_thrown(Comm* comm, const char* function, const std::exception& thrown) 
 }
 
 int run_new(const Arguments& arguments) {
-  Comm* const comm = comms().get(arguments.comm);
-  if (comm == nullptr) return fail(bad_comm(arguments.function, arguments.comm));
+  Comm* const comm = find_comm(arguments.comm);
+  if (comm == nullptr) return fail_without_comm(arguments);
   const AgentPause pause(comm->communicator.get());
   const auto made = prepare(arguments, *comm, Others::wait_for_us);
   if (!made) return fail(made.error());
@@ -96,7 +103,7 @@ int run_new(const Arguments& arguments) {
 }
 
 int run_blocks(const Arguments& arguments) try {
-  Comm* const comm = comms().get(arguments.comm);
+  Comm* const comm = find_comm(arguments.comm);
   if (comm == nullptr) return run_new(arguments);
   const auto& last = comm->last_block_calls[static_cast<int>(arguments.collective)];
   if (last == nullptr || !last->fits(arguments)) return run_new(arguments);
@@ -111,8 +118,8 @@ int run_blocks(const Arguments& arguments) try {
 
 int start(const Arguments& arguments, unisono_request_t* handle) try {
   if (handle != nullptr) *handle = nullptr;
-  Comm* const comm = comms().get(arguments.comm);
-  if (comm == nullptr) return fail(bad_comm(arguments.function, arguments.comm));
+  Comm* const comm = find_comm(arguments.comm);
+  if (comm == nullptr) return fail_without_comm(arguments);
   const AgentPause pause(comm->communicator.get());
   if (handle == nullptr) {
     return refuse(*comm, Code::argument, fmt::format("{}: request is NULL", arguments.function));
@@ -144,8 +151,8 @@ int make_plan(const Arguments& arguments, unisono_plan_t* handle) try {
     return fail(Code::argument, fmt::format("{}: plan is NULL", arguments.function));
   }
   *handle = nullptr;
-  Comm* const comm = comms().get(arguments.comm);
-  if (comm == nullptr) return fail(bad_comm(arguments.function, arguments.comm));
+  Comm* const comm = find_comm(arguments.comm);
+  if (comm == nullptr) return fail_without_comm(arguments);
   const AgentPause pause(comm->communicator.get());
   const auto made = prepare(arguments, *comm, Others::not_concerned);
   if (!made) return fail(made.error());

@@ -27,7 +27,7 @@ int fail_thrown(Comm* comm, const char* function, const std::exception& thrown) 
 // For calls without block arrays. In place and by value, so that the arguments stay in registers.
 [[gnu::always_inline]] inline int run(Arguments arguments) {
   try {
-    Comm* comm = comms().get(arguments.comm);
+    Comm* comm = find_comm(arguments.comm);
     if (comm != nullptr) [[likely]] {
       const LastCall& last = comm->last_calls[static_cast<int>(arguments.collective)];
       if (last.fits(arguments) && last.generation == comm->communicator->plans().generation())

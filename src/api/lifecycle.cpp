@@ -513,7 +513,7 @@ int unisono_profile_save() {
 
 int unisono_finalize(unisono_comm_t world) try {
   using namespace unisono::api;
-  Comm* comm = comms().get(world);
+  Comm* comm = find_comm(world);
   if (comm == nullptr) return fail(bad_comm("unisono_finalize", world));
   if (comm->owner->world != world) {
     return fail(Code::argument,

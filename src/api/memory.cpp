@@ -29,7 +29,7 @@ int unisono_memory_alloc(unisono_comm_t comm, size_t bytes, void** memory) try {
   using namespace unisono::api;
   if (memory == nullptr) return fail(Code::argument, "unisono_memory_alloc: memory is NULL");
   *memory = nullptr;
-  const Comm* found = comms().get(comm);
+  const Comm* found = find_comm(comm);
   if (found == nullptr) return fail(bad_comm("unisono_memory_alloc", comm));
   if (bytes > static_cast<size_t>(INT64_MAX)) {
     return fail(Code::resources, fmt::format("unisono_memory_alloc: {} bytes are more than the "

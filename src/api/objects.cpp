@@ -85,7 +85,14 @@ void end_comm(Rank& rank, unisono_comm_t handle) {
   for (PersistentPlan* plan : comm->plans) plan->comm = nullptr;
 }
 
+Error called_by_operator(const char* function) {
+  return {Code::state, fmt::format("{}: the function of an operator calls it, in the middle of an "
+                                   "operation. It may call unisono_op_fail only",
+                                   function)};
+}
+
 Error bad_comm(const char* function, unisono_comm_t comm) {
+  if (plan::FunctionRun::current() != nullptr) return called_by_operator(function);
   if (comm == nullptr) {
     return {Code::state, fmt::format("{}: the communicator is NULL; call unisono_init first and "
                                      "pass what it gave",

@@ -13,6 +13,7 @@
 #include "comm/communicator.hpp"
 #include "job/job.hpp"
 #include "memory/job_memory.hpp"
+#include "plan/operator_failure.hpp"
 #include "unisono/unisono.h"
 
 namespace unisono::api {
@@ -184,8 +185,16 @@ void add_comm(unisono_comm_t handle, std::unique_ptr<comm::Communicator> communi
 // Ends it: its requests and plans lose it.
 void end_comm(Rank& rank, unisono_comm_t handle);
 
-// The error for a bad communicator handle: one that has ended, or a call before init.
+// Null for a bad handle, and for calls by the function of an operator: the operation in whose
+// middle it runs has to end before another one.
+inline Comm* find_comm(unisono_comm_t comm) {
+  return plan::FunctionRun::current() == nullptr ? comms().get(comm) : nullptr;
+}
+// The error where find_comm() has found none: the communicator has ended, the call comes before
+// init, or from the function of an operator.
 base::Error bad_comm(const char* function, unisono_comm_t comm);
+// The error of a call by the function of an operator.
+base::Error called_by_operator(const char* function);
 
 // Whether this process is a child that a rank has forked. Its locks may be held for ever.
 bool is_forked_child();

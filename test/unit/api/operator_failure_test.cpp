@@ -196,6 +196,50 @@ TEST(OperatorFailure, IsAlsoAnExceptionThatLeavesTheFunction) {
   });
 }
 
+// Calls collectives on the communicator that its user is given, and checks what they return.
+void add_and_call(void* target, const void* left, const void* right, std::int64_t, unisono_type_t,
+                  void* user) {
+  *static_cast<std::int64_t*>(target) =
+      *static_cast<const std::int64_t*>(left) + *static_cast<const std::int64_t*>(right);
+  const unisono_comm_t comm = *static_cast<unisono_comm_t*>(user);
+  const auto refused = [](int code) {
+    return failed(code, UNISONO_ERROR_STATE, {"the function of an operator calls it"});
+  };
+  int size = 0;
+  EXPECT_TRUE(succeeded(unisono_comm_size(comm, &size)));
+  EXPECT_EQ(size, 3);
+  unisono_comm_t other = nullptr;
+  unisono_request_t request = nullptr;
+  unisono_plan_t plan = nullptr;
+  EXPECT_TRUE(refused(unisono_comm_dup(comm, &other)));
+  EXPECT_TRUE(refused(unisono_comm_free(comm)));
+  EXPECT_TRUE(refused(unisono_barrier_plan(comm, &plan)));
+  EXPECT_TRUE(refused(unisono_finalize(comm)));
+  EXPECT_TRUE(refused(unisono_wait(&request)));
+  EXPECT_TRUE(refused(unisono_plan_start(plan)));
+  EXPECT_TRUE(refused(unisono_barrier_start(comm, &request)));
+  EXPECT_TRUE(refused(unisono_barrier(comm)));
+}
+
+TEST(OperatorFailure, ItsFunctionMakesNoCalls) {
+  static unisono_comm_t called = nullptr;  // by the function, on the thread of each rank
+  run_threads(3, [&](ThreadRank& self) {
+    unisono_op_t op = -1;
+    unisono_comm_t own = nullptr;
+    ASSERT_TRUE(succeeded(unisono_comm_dup(self.world, &own)));
+    if (self.rank == 0) called = own;
+    ASSERT_TRUE(succeeded(unisono_barrier(own)));  // a blocking call that could be repeated
+    ASSERT_TRUE(succeeded(unisono_op_create(add_and_call, 1, &called, &op)));
+    const std::int64_t input = 1;
+    std::int64_t output = -1;
+    const int code = unisono_allreduce(&input, &output, 1, UNISONO_INT64, op, own);
+    EXPECT_TRUE(failed(code, UNISONO_ERROR_PEER_ARGUMENT,
+                       {"the operator failed", "the function of an operator calls it"}));
+    ASSERT_TRUE(succeeded(unisono_comm_free(own)));
+    ASSERT_TRUE(succeeded(unisono_barrier(self.world)));
+  });
+}
+
 TEST(OperatorFailure, OutsideOfAFunctionIsAnError) {
   EXPECT_TRUE(failed(unisono_op_fail("why"), UNISONO_ERROR_STATE, {"no function"}));
 }
