@@ -95,6 +95,16 @@ int report_thrown(const std::exception& thrown) {
   return finish_output(unisono::tools::kExitFailure);
 }
 
+// `unisono help run` is `unisono run --help`.
+std::vector<std::string> words_of(int argc, char** argv) {
+  std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
+  if (!words.empty() && words.front() == "help") {
+    words.erase(words.begin());
+    words.emplace_back("--help");
+  }
+  return words;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -103,7 +113,7 @@ int main(int argc, char** argv) {
   CLI::App app("Unisono: collective communication that does not wait for host CPUs.", "unisono");
   app.formatter(std::make_shared<FirstLines>());
   app.require_subcommand(1);
-  app.set_version_flag("--version", std::string("unisono ") + unisono_version(),
+  app.set_version_flag("-V,--version", std::string("unisono ") + unisono_version(),
                        "Print the version and exit");
   app.footer("Example:\n  unisono bench allreduce -n 2");
   unisono::tools::add_run(app, exit_status);
@@ -122,7 +132,9 @@ int main(int argc, char** argv) {
   unisono::tools::add_profile(app, exit_status);
   unisono::tools::add_generate(app, exit_status);
   try {
-    app.parse(argc, argv);
+    std::vector<std::string> words = words_of(argc, argv);
+    std::ranges::reverse(words);  // as CLI11 takes them
+    app.parse(words);
   } catch (const CLI::Success& asked) {  // --help, --version
     return finish_output(app.exit(asked));
   } catch (const CLI::ParseError& error) {

@@ -185,8 +185,8 @@ void add_comm(unisono_comm_t handle, std::unique_ptr<comm::Communicator> communi
 // Ends it: its requests and plans lose it.
 void end_comm(Rank& rank, unisono_comm_t handle);
 
-// Null for a bad handle, and for calls by the function of an operator: the operation in whose
-// middle it runs has to end before another one.
+// Null for a bad handle, and for calls by the function of an operator. It runs in the middle of an
+// operation, which has to end before another one.
 inline Comm* find_comm(unisono_comm_t comm) {
   return plan::FunctionRun::current() == nullptr ? comms().get(comm) : nullptr;
 }

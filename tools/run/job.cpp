@@ -164,6 +164,11 @@ Status Job::start(int& exit_status) {
     plan.environment[std::string(base::setting_row(base::Setting::profile).name)] =
         options_.profile;
   }
+  // Each rank gets its own; the values here belong to an outer job.
+  for (const base::Setting own : {base::Setting::rank, base::Setting::size,
+                                  base::Setting::rendezvous, base::Setting::job_key}) {
+    plan.environment.erase(std::string(base::setting_row(own).name));
+  }
   // Not process_settings(): rank 0 prints the warnings.
   const Result<base::Settings> settings = base::Settings::from(plan.environment);
   if (!settings.ok()) return settings.error();
