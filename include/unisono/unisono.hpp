@@ -669,6 +669,9 @@ struct plan_end {
 struct communicator_end {
   static void end(unisono_comm_t handle) noexcept { static_cast<void>(unisono_comm_free(handle)); }
 };
+struct memory_end {
+  static void end(void* memory) noexcept { static_cast<void>(unisono_memory_free(memory)); }
+};
 struct threads_end {
   static void end(unisono_threads_t handle) noexcept {
     static_cast<void>(unisono_threads_free(handle));
@@ -767,6 +770,13 @@ class plan {
 
 namespace detail {
 
+// More than fit into memory stay more than fit.
+template <class T>
+constexpr std::size_t bytes_of(std::size_t count) noexcept {
+  return count > static_cast<std::size_t>(-1) / sizeof(T) ? static_cast<std::size_t>(-1)
+                                                          : count * sizeof(T);
+}
+
 // An allgather of the caller's, as the C API takes it.
 template <class Allgather>
 struct exchange_caller {
@@ -796,6 +806,39 @@ struct exchange_caller {
 };
 
 }  // namespace detail
+
+/// Elements in memory that the other ranks of this host can read, from communicator::allocate(). A
+/// contiguous range, so collectives take it. It must not end while an operation uses it.
+template <class T>
+class shared_buffer {
+ public:
+  shared_buffer() noexcept = default;
+  shared_buffer(shared_buffer&& other) noexcept
+      : owner_(std::move(other.owner_)), size_(std::exchange(other.size_, 0)) {}
+  shared_buffer& operator=(shared_buffer&& other) noexcept {
+    owner_ = std::move(other.owner_);
+    size_ = std::exchange(other.size_, 0);
+    return *this;
+  }
+
+  T* data() noexcept { return static_cast<T*>(owner_.handle); }
+  const T* data() const noexcept { return static_cast<const T*>(owner_.handle); }
+  std::size_t size() const noexcept { return size_; }
+  T* begin() noexcept { return data(); }
+  T* end() noexcept { return data() + size_; }
+  const T* begin() const noexcept { return data(); }
+  const T* end() const noexcept { return data() + size_; }
+  T& operator[](std::size_t i) noexcept { return data()[i]; }
+  const T& operator[](std::size_t i) const noexcept { return data()[i]; }
+
+ private:
+  friend class communicator;
+  static_assert(std::is_trivially_copyable_v<T>, "elements are moved as bytes");
+  shared_buffer(T* data, std::size_t size) noexcept : size_(size) { owner_.handle = data; }
+
+  detail::owner<void*, detail::memory_end> owner_;
+  std::size_t size_ = 0;
+};
 
 /// The collectives of a communicator in one form. Result is void for calls that block, `request`
 /// for calls that start, and `plan` for calls that prepare. Buffers are ranges (see `buffer`); an
@@ -1142,6 +1185,34 @@ class communicator : public collectives<void> {
     int result = 0;
     detail::check(unisono_query(native(), static_cast<unisono_compare_t>(how), value, &result));
     return result != 0;
+  }
+
+  /// The member that is the cause of this communicator's failure, as far as it is known here. None:
+  /// it has not failed, or no single rank is the cause (see unisono_comm_failed_rank).
+  std::optional<int> failed_rank() const {
+    int rank = -1;
+    detail::check(unisono_comm_failed_rank(native(), &rank));
+    return rank < 0 ? std::nullopt : std::optional<int>(rank);
+  }
+  /// On how many hosts the members are.
+  int hosts() const {
+    int hosts = 0;
+    detail::check(unisono_comm_hosts(native(), &hosts));
+    return hosts;
+  }
+  /// `count` elements, zeroed, in memory that the other ranks of this host can read. Long
+  /// reductions copy once less from it. It may outlive the job. Not a collective (see
+  /// unisono_memory_alloc).
+  template <class T>
+  shared_buffer<T> allocate(std::size_t count) const {
+    void* memory = nullptr;
+    detail::check(unisono_memory_alloc(native(), detail::bytes_of<T>(count), &memory));
+    return shared_buffer<T>(static_cast<T*>(memory), count);
+  }
+  /// A rank that waits for operations of this communicator asks `interrupt(user)` whether to end
+  /// the wait, for all ranks (see unisono_set_interrupt). Null: none.
+  void set_interrupt(unisono_interrupt_t interrupt, void* user = nullptr) {
+    detail::check(unisono_set_interrupt(native(), interrupt, user));
   }
 
   /// The known state of a member; does not wait (see unisono_comm_rank_state).

@@ -699,6 +699,57 @@ TEST(Hpp, ErrorsOfTheLibraryAreThrown) {
   });
 }
 
+TEST(Hpp, FailedRankIsTheCause) {
+  on_ranks(2, [](communicator& world) {
+    communicator twin = world.dup();
+    EXPECT_EQ(twin.failed_rank(), std::nullopt);
+    int value = 1;
+    const int root = world.rank() == 1 ? 7 : 0;
+    const int code = code_of([&] { twin.broadcast(std::span(&value, 1), root); });
+    EXPECT_TRUE(code != UNISONO_OK || world.rank() == 0) << "only the root may be done before";
+    world.barrier();
+    EXPECT_NE(code_of([&] { twin.barrier(); }), UNISONO_OK);
+    EXPECT_EQ(twin.failed_rank(), 1);
+    EXPECT_EQ(world.hosts(), 1);
+  });
+}
+
+TEST(Hpp, SharedBuffersAreRangesThatEndOnce) {
+  std::optional<unisono::shared_buffer<double>> kept;
+  on_ranks(1, [&](communicator& world) {
+    EXPECT_EQ(code_of([&] { world.allocate<double>(static_cast<std::size_t>(-1) / 4); }),
+              UNISONO_ERROR_RESOURCES);
+    auto input = world.allocate<double>(3);
+    ASSERT_EQ(std::vector(input.begin(), input.end()), (std::vector<double>{0, 0, 0}));
+    input[1] = 2.5;
+    unisono::shared_buffer<double> output = world.allocate<double>(3);
+    world.allreduce(input, output, op::sum);
+    EXPECT_EQ(std::vector(output.begin(), output.end()), (std::vector<double>{0, 2.5, 0}));
+    kept = std::move(output);
+    EXPECT_EQ(output.size(), 0U);  // NOLINT: moved from
+    output = std::move(input);
+    EXPECT_EQ(output[1], 2.5);
+  });
+  EXPECT_EQ((*kept)[1], 2.5) << "it outlives the job";
+}
+
+TEST(Hpp, InterruptsEndWaits) {
+  on_ranks(2, [](communicator& world) {
+    communicator twin = world.dup();
+    if (world.rank() == 0) {
+      int asked = 0;
+      twin.set_interrupt([](void* user) { return ++*static_cast<int*>(user); }, &asked);
+      EXPECT_EQ(code_of([&] { twin.barrier(); }), UNISONO_ERROR_CANCELLED);
+      EXPECT_GE(asked, 1);
+    }
+    world.barrier();
+    // Rank 1 may have all that the interrupted operation takes, but not the next one.
+    int code = UNISONO_OK;
+    for (int i = 0; i < 2 && code == UNISONO_OK; ++i) code = code_of([&] { twin.barrier(); });
+    EXPECT_EQ(code, UNISONO_ERROR_CANCELLED);
+  });
+}
+
 TEST(Hpp, BadJobsThrow) {
   EXPECT_EQ(code_of([] { unisono::threads none(0); }), UNISONO_ERROR_ARGUMENT);
 }
