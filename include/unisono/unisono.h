@@ -10,7 +10,7 @@
  * hanging.
  *
  * Threads: one thread at a time uses a communicator, its requests and its plans. Different threads
- * may use different communicators at once.
+ * may use different communicators at once. A thread that calls the library needs 128 KiB of stack.
  *
  * Fork: a child of fork() is no rank. There unisono_init and every call with a handle of the parent
  * return STATE. The child may exec, do anything that does not use this library, and end in any way.
