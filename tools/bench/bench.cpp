@@ -276,6 +276,10 @@ base::Status check_job(const BenchArguments& arguments, const bench::Options& op
     return base::argument_error(fmt::format("--root {} does not exist: the ranks are 0 to {}",
                                             arguments.options.root, arguments.ranks - 1));
   }
+  if (arguments.options.workers > arguments.ranks) {
+    return base::argument_error(fmt::format("--workers {}: only {} are started",
+                                            arguments.options.workers, arguments.ranks));
+  }
   if (arguments.ranks < 2 && arguments.collectives == std::vector{std::string(kHotSpot)}) {
     return base::argument_error("hot-spot needs at least 2 ranks: -n 2");
   }
