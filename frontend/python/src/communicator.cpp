@@ -58,16 +58,16 @@ std::set<Communicator*>& living() {
   return *all;
 }
 
-// Frees it then.
+// Frees it then. A call by the function of an operator gets no answer, so it frees nothing.
 bool has_ended(Abandoned& abandoned) {
   int done = 0;
   const nb::gil_scoped_release release;
   if (abandoned.plan == nullptr) {
-    return unisono_test(&abandoned.request, &done) != UNISONO_OK || done != 0;
+    unisono_test(&abandoned.request, &done);
+    return abandoned.request == nullptr;
   }
   if (unisono_plan_test(abandoned.plan, &done) == UNISONO_OK && done == 0) return false;
-  unisono_plan_free(abandoned.plan);
-  return true;
+  return unisono_plan_free(abandoned.plan) == UNISONO_OK;
 }
 
 // Other threads may add to it while the library is called.

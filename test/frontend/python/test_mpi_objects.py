@@ -207,6 +207,27 @@ def test_predefined_objects_are_pickled_by_name():
     assert run(pickled, ranks=1) == [True]
 
 
+def described():
+    from unisono import mpi as MPI
+    for name, text, letter in (("DOUBLE", "f8", "d"), ("INT", "i4", "i"), ("BYTE", "u1", "B"),
+                               ("CHAR", "S1", "c"), ("C_BOOL", "b1", "?"),
+                               ("FLOAT_INT", "V8", "V"), ("DATATYPE_NULL", "", "")):
+        datatype = getattr(MPI, name)
+        assert (datatype.Get_name(), datatype.name) == (f"MPI_{name}", f"MPI_{name}")
+        assert (datatype.typestr, datatype.typechar) == (text, letter)
+        assert pickle.loads(pickle.dumps(datatype)) == datatype
+        assert repr(datatype) == f"unisono.mpi.{name}"
+    assert MPI.INT_INT.Get_name() == "MPI_2INT"
+    assert pickle.loads(pickle.dumps(MPI.INT_INT)) is MPI.INT_INT
+    with pytest.raises(TypeError, match="not None"):
+        MPI.COMM_SELF.Bcast(None)
+    return True
+
+
+def test_datatypes_are_described_as_in_mpi4py():
+    assert run(described, ranks=1) == [True]
+
+
 def counts_of_no_dimension():
     from unisono import mpi as MPI
     received = numpy.zeros(2)

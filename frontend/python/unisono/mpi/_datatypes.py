@@ -34,7 +34,7 @@ class Datatype:
     def __new__(cls, datatype: "Optional[Datatype]" = None) -> "Datatype":
         made = object.__new__(cls)
         if datatype is None:
-            made._define("DATATYPE_NULL", None)
+            made._define("MPI_DATATYPE_NULL", None)
         else:
             vars(made).update(vars(datatype))
         return made
@@ -65,10 +65,11 @@ class Datatype:
         return self._places is None
 
     def __reduce__(self) -> Union[str, tuple[Any, ...]]:
-        """A predefined datatype is pickled by its name."""
-        known: object = globals().get(self.name)
+        """A predefined datatype is pickled by its name here."""
+        name = "INT_INT" if self.name == "MPI_2INT" else self.name.removeprefix("MPI_")
+        known: object = globals().get(name)
         if known is self:
-            return self.name
+            return name
         if isinstance(known, Datatype) and known == self:  # of a copy
             return type(self), (known,)
         return super().__reduce__()
@@ -79,11 +80,11 @@ class Datatype:
 
     @property
     def typechar(self) -> str:
-        return self.dtype.char
+        return "" if self._dtype is None else "c" if self._dtype == "S1" else self._dtype.char
 
     @property
     def typestr(self) -> str:
-        return self.dtype.str
+        return "" if self._dtype is None else self._dtype.str.lstrip("<>|=")
 
     def tocode(self) -> str:
         return self.dtype.char
@@ -149,7 +150,7 @@ class Datatype:
             self.Free()
 
     def __repr__(self) -> str:
-        return f"unisono.mpi.{self.name}"
+        return f"unisono.mpi.{self.name.removeprefix('MPI_')}"
 
     def __bool__(self) -> bool:
         return self._dtype is not None and not self._is_freed
@@ -283,11 +284,11 @@ def _made(name: str, dtype: Optional[numpy.dtype[Any]], places: Optional[Places]
 
 
 def _of(name: str, char: str) -> Datatype:
-    return _made(name, numpy.dtype(char))
+    return _made(f"MPI_{name}", numpy.dtype(char))
 
 
 def _pair(name: str, value: str) -> Datatype:
-    return _made(name, numpy.dtype([("value", value), ("index", "i4")], align=True))
+    return _made(f"MPI_{name}", numpy.dtype([("value", value), ("index", "i4")], align=True))
 
 
 DATATYPE_NULL: Final = Datatype()
@@ -347,7 +348,7 @@ COMPLEX8: Final = _of("COMPLEX8", "F")
 COMPLEX16: Final = _of("COMPLEX16", "D")
 DOUBLE_COMPLEX: Final = _of("DOUBLE_COMPLEX", "D")
 SHORT_INT: Final = _pair("SHORT_INT", "h")
-INT_INT: Final = _pair("INT_INT", "i")
+INT_INT: Final = _pair("2INT", "i")
 TWOINT: Final = INT_INT
 LONG_INT: Final = _pair("LONG_INT", "l")
 FLOAT_INT: Final = _pair("FLOAT_INT", "f")

@@ -180,6 +180,8 @@ class Message:
 
     def __init__(self, message: Any, blocks: int = 1) -> None:
         buffer, count, displacement, datatype = _parts(message, has_lists=False)
+        if message is None:
+            raise TypeError("message: expecting a buffer or a list or tuple, not None")
         if buffer is None:  # an empty message, as mpi4py has it
             self.memory, found = numpy.empty(0, numpy.uint8), of_argument("B")
         else:
