@@ -61,7 +61,7 @@ void remember(const Arguments& arguments, Comm& comm, const Prepared& made) {
 // The operation under way fails on all ranks: its operator's function has not got what it wanted.
 int fail_without_comm(const Arguments& arguments) {
   const Error error = bad_comm(arguments.function, arguments.comm);
-  if (auto* const run = plan::FunctionRun::current()) run->fail(error.message);
+  if (auto* const run = plan::running_function) run->fail(error.message);
   return fail(error);
 }
 

@@ -92,7 +92,7 @@ Error called_by_operator(const char* function) {
 }
 
 Error bad_comm(const char* function, unisono_comm_t comm) {
-  if (plan::FunctionRun::current() != nullptr) return called_by_operator(function);
+  if (plan::running_function != nullptr) return called_by_operator(function);
   if (comm == nullptr) {
     return {Code::state, fmt::format("{}: the communicator is NULL; call unisono_init first and "
                                      "pass what it gave",

@@ -188,7 +188,7 @@ void end_comm(Rank& rank, unisono_comm_t handle);
 // Null for a bad handle, and for calls by the function of an operator. It runs in the middle of an
 // operation, which has to end before another one.
 inline Comm* find_comm(unisono_comm_t comm) {
-  return plan::FunctionRun::current() == nullptr ? comms().get(comm) : nullptr;
+  return plan::running_function == nullptr ? comms().get(comm) : nullptr;
 }
 // The error where find_comm() has found none: the communicator has ended, the call comes before
 // init, or from the function of an operator.

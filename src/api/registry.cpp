@@ -147,7 +147,7 @@ int unisono_op_create(unisono_function_t function, int commutative, void* user,
 
 int unisono_op_fail(const char* why) try {
   using namespace unisono::api;
-  unisono::plan::FunctionRun* const run = unisono::plan::FunctionRun::current();
+  unisono::plan::FunctionRun* const run = unisono::plan::running_function;
   if (run == nullptr) {
     return fail(Code::state, "unisono_op_fail: no function of an operator runs on this thread");
   }

@@ -21,7 +21,7 @@ using comm::Communicator;
 using comm::Pending;
 
 Result<Request*> find_request(const char* function, const unisono_request_t* handle) {
-  if (plan::FunctionRun::current() != nullptr) return called_by_operator(function);
+  if (plan::running_function != nullptr) return called_by_operator(function);
   if (handle == nullptr || *handle == nullptr) {
     return Error{Code::state,
                  fmt::format("{}: the request is NULL: it has ended, or never began", function)};
@@ -82,7 +82,7 @@ bool was_cancelled(const Request& request) {
 }
 
 Result<PersistentPlan*> find_plan(const char* function, unisono_plan_t handle) {
-  if (plan::FunctionRun::current() != nullptr) return called_by_operator(function);
+  if (plan::running_function != nullptr) return called_by_operator(function);
   PersistentPlan* plan = plans().get(handle);
   if (plan == nullptr) {
     return Error{Code::state, fmt::format("{}: the plan is NULL, or has been freed", function)};

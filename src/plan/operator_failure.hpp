@@ -20,16 +20,18 @@ class OperatorFailure : public std::exception {
   std::string why_;
 };
 
+class FunctionRun;
+// The run of an operator's function on this thread; null: none runs.
+inline constinit thread_local FunctionRun* running_function = nullptr;
+
 // While a function runs on this thread.
 class FunctionRun {
  public:
-  FunctionRun() : before_(std::exchange(current_, this)) {}
-  ~FunctionRun() { current_ = before_; }
+  FunctionRun() : before_(std::exchange(running_function, this)) {}
+  ~FunctionRun() { running_function = before_; }
   FunctionRun(const FunctionRun&) = delete;
   FunctionRun& operator=(const FunctionRun&) = delete;
 
-  // Null: no function runs on this thread.
-  static FunctionRun* current() { return current_; }
   void fail(std::string why) {
     if (!why_) why_ = std::move(why);
   }
@@ -39,8 +41,6 @@ class FunctionRun {
   }
 
  private:
-  static inline thread_local FunctionRun* current_ = nullptr;
-
   FunctionRun* before_;
   std::optional<std::string> why_;
 };
