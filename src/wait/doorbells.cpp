@@ -22,11 +22,18 @@ void Doorbells::register_process(bool by_fence) {
 
 void Doorbells::wake(int rank) {
   Doorbell& doorbell = doorbells_[rank];
-  if (doorbell.sleepers.load(std::memory_order_relaxed) != 0) {
+  if (doorbell.sleepers.load(std::memory_order_relaxed) != 0 &&
+      doorbell.is_rung.load(std::memory_order_relaxed) == 0 &&
+      doorbell.is_rung.exchange(1, std::memory_order_seq_cst) == 0) {
     doorbell.wake_sequence.fetch_add(1, std::memory_order_seq_cst);
     futex_wake_all(doorbell.wake_sequence);
   }
-  if (doorbell.poll_sleepers.load(std::memory_order_relaxed) == 0) return;
+  PollSleeper state = doorbell.poll_sleeper.load(std::memory_order_relaxed);
+  if (state != PollSleeper::asleep) return;
+  if (!doorbell.poll_sleeper.compare_exchange_strong(state, PollSleeper::rung,
+                                                     std::memory_order_seq_cst)) {
+    return;
+  }
   if (pipes_ == nullptr || pipes_->ring(rank, doorbell.pipe) == WakePipes::Rung::unreachable) {
     // The sleeper looks around soon, without the pipe. From then on it sleeps on its futex.
     table_->no_pipes.store(1, std::memory_order_relaxed);
@@ -39,8 +46,11 @@ base::Status Doorbells::make_pipe(int rank, int ranks) {
 }
 
 bool Doorbells::announce_poll_sleep(int rank) {
-  if (pipe() < 0 || doorbells_[rank].poll_sleepers.exchange(1, std::memory_order_seq_cst) != 0)
+  PollSleeper state = PollSleeper::none;
+  if (pipe() < 0 || !doorbells_[rank].poll_sleeper.compare_exchange_strong(
+                        state, PollSleeper::asleep, std::memory_order_seq_cst)) {
     return false;
+  }
   announce_sleeper();
   return true;
 }
@@ -48,7 +58,7 @@ bool Doorbells::announce_poll_sleep(int rank) {
 void Doorbells::withdraw_poll_sleep(int rank) {
   table_->sleeping.fetch_sub(1, std::memory_order_seq_cst);
   pipes_->drain();
-  doorbells_[rank].poll_sleepers.store(0, std::memory_order_seq_cst);
+  doorbells_[rank].poll_sleeper.store(PollSleeper::none, std::memory_order_seq_cst);
 }
 
 void Doorbells::announce_sleeper() {
@@ -59,9 +69,14 @@ void Doorbells::announce_sleeper() {
 }
 
 std::uint32_t Doorbells::announce(int rank) {
-  doorbells_[rank].sleepers.fetch_add(1, std::memory_order_seq_cst);
+  Doorbell& doorbell = doorbells_[rank];
+  doorbell.sleepers.fetch_add(1, std::memory_order_seq_cst);
+  // In this order, whoever sets is_rung afterwards changes the number after it was read. So the
+  // sleep ends, and no ring is left out that it needs.
+  const std::uint32_t announced = doorbell.wake_sequence.load(std::memory_order_seq_cst);
+  doorbell.is_rung.store(0, std::memory_order_seq_cst);
   announce_sleeper();
-  return doorbells_[rank].wake_sequence.load(std::memory_order_seq_cst);
+  return announced;
 }
 
 void Doorbells::withdraw(int rank) {

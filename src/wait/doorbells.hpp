@@ -6,6 +6,10 @@
 // the data path needs no fence. If a process lacks membarrier, or asks for it, all ring with a
 // fence.
 //
+// A rank that has been woken is not awake at once where ranks outnumber cores. Until it announces
+// itself again, further rings would be calls of the kernel for nothing, so the first one tells the
+// others.
+//
 // A rank that also sleeps on descriptors, such as its datagrams, is woken by a pipe instead
 // (wait/wake_pipes.hpp). This is called a poll-sleep.
 //
@@ -21,10 +25,14 @@
 
 namespace unisono::wait {
 
+// Whether a thread of the rank is in poll-sleep, or about to be.
+enum class PollSleeper : std::uint32_t { none, asleep, rung };
+
 struct alignas(64) Doorbell {
   std::atomic<std::uint32_t> wake_sequence{0};  // the futex word
   std::atomic<std::uint32_t> sleepers{0};       // threads that sleep on it, or are about to
-  std::atomic<std::uint32_t> poll_sleepers{0};  // whether a thread is in poll-sleep, or is about to
+  std::atomic<std::uint32_t> is_rung{0};        // since the last of them announced itself
+  std::atomic<PollSleeper> poll_sleeper{PollSleeper::none};
   PipeAddress pipe;
 };
 

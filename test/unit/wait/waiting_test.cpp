@@ -2,6 +2,7 @@
 // How ranks wait: waiter.hpp, doorbells.hpp, wake_pipes.hpp, short_slices.hpp.
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -13,6 +14,7 @@
 #include <fstream>
 #include <iostream>
 #include <thread>
+#include <vector>
 
 #include "base/clock.hpp"
 #include "topology/cores.hpp"
@@ -234,40 +236,71 @@ TEST(Doorbells, SleepEndsWithItsTimeOrIsWithdrawn) {
   EXPECT_FALSE(mine.anyone_asleep());
 }
 
+// Where ranks outnumber cores, a rank that has been woken may have to wait for a core.
+TEST(Doorbells, ARankIsWokenOnceForEachTimeItAnnouncesItself) {
+  SleeperTable tower;
+  Doorbell bells[1];
+  Doorbells mine(tower, bells);
+  mine.register_process(true);
+  for (int round = 0; round < 3; ++round) {
+    const std::uint32_t announced = mine.announce(0);
+    for (int i = 0; i < 5; ++i) mine.ring(0);
+    EXPECT_EQ(bells[0].wake_sequence.load(), announced + 1);
+    EXPECT_TRUE(mine.sleep(0, announced, 60'000'000'000));
+    // Another thread of the rank announces itself before this one has been seen to be awake.
+    const std::uint32_t other = mine.announce(0);
+    EXPECT_EQ(other, announced + 1);
+    mine.ring(0);
+    EXPECT_TRUE(mine.sleep(0, other, 60'000'000'000));
+    mine.withdraw(0);
+    mine.withdraw(0);
+  }
+}
+
 // The hand-over that the protocol exists for: a plain store, then ring(), against announce(), a
 // look and sleep(), many times over, with and without membarrier.
-void hand_over(bool with_fence) {
+// `threads` of one rank sleep, and as many wake them, each the one that waits for its value.
+void hand_over(bool with_fence, int threads) {
   SleeperTable tower;
   Doorbell bells[1];
   tower.needs_fence.store(with_fence ? 1 : 0);
   Doorbells sleeper(tower, bells), ringer(tower, bells);
   if (!with_fence) sleeper.register_process();
-  std::atomic<int> value{0};
+  struct Value {
+    std::atomic<int> written{0}, seen{0};
+  };
+  std::vector<Value> values(static_cast<std::size_t>(threads));
   constexpr int kRounds = 2000;
-  std::atomic<int> seen{0};
-  std::thread writer([&] {
-    for (int i = 1; i <= kRounds; ++i) {
-      value.store(i, std::memory_order_release);
-      ringer.ring(0);
-      while (seen.load() < i) std::this_thread::yield();
-    }
-  });
-  for (int i = 1; i <= kRounds; ++i) {
-    while (value.load(std::memory_order_acquire) < i) {
-      const std::uint32_t announced = sleeper.announce(0);
-      if (value.load(std::memory_order_acquire) < i) {
-        EXPECT_TRUE(sleeper.sleep(0, announced, 60'000'000'000)) << "a wake-up was lost";
+  std::vector<std::thread> running;
+  for (Value& value : values) {
+    running.emplace_back([&] {
+      for (int i = 1; i <= kRounds; ++i) {
+        value.written.store(i, std::memory_order_release);
+        ringer.ring(0);
+        while (value.seen.load() < i) std::this_thread::yield();
       }
-      sleeper.withdraw(0);
-    }
-    seen.store(i);
+    });
+    running.emplace_back([&] {
+      for (int i = 1; i <= kRounds; ++i) {
+        while (value.written.load(std::memory_order_acquire) < i) {
+          const std::uint32_t announced = sleeper.announce(0);
+          if (value.written.load(std::memory_order_acquire) < i) {
+            EXPECT_TRUE(sleeper.sleep(0, announced, 60'000'000'000)) << "a wake-up was lost";
+          }
+          sleeper.withdraw(0);
+        }
+        value.seen.store(i);
+      }
+    });
   }
-  writer.join();
+  for (std::thread& thread : running) thread.join();
   EXPECT_FALSE(sleeper.anyone_asleep());
 }
 
-TEST(Doorbells, NoStrokeIsLostWithMembarrier) { hand_over(false); }
-TEST(Doorbells, NoStrokeIsLostWithFences) { hand_over(true); }
+TEST(Doorbells, NoStrokeIsLostWithMembarrier) { hand_over(false, 1); }
+TEST(Doorbells, NoStrokeIsLostWithFences) { hand_over(true, 1); }
+TEST(Doorbells, NoStrokeIsLostAmongThreadsOfARankWithMembarrier) { hand_over(false, 3); }
+TEST(Doorbells, NoStrokeIsLostAmongThreadsOfARankWithFences) { hand_over(true, 3); }
 
 bool readable(int descriptor, int timeout_ms) {
   pollfd source = {descriptor, POLLIN, 0};
@@ -304,6 +337,24 @@ TEST(WakePipes, WakeWhoSleepsOnDescriptors) {
   writer.join();
   EXPECT_FALSE(sleeper.anyone_asleep());
   EXPECT_EQ(tower.no_pipes.load(), 0u);
+}
+
+TEST(WakePipes, AreRungOnceForEachTimeTheirOwnerAnnouncesItself) {
+  SleeperTable tower;
+  Doorbell bells[1];
+  Doorbells mine(tower, bells);
+  mine.register_process(true);
+  ASSERT_TRUE(mine.make_pipe(0, 1).ok());
+  for (int round = 0; round < 3; ++round) {
+    ASSERT_TRUE(mine.announce_poll_sleep(0));
+    for (int i = 0; i < 5; ++i) mine.ring(0);
+    EXPECT_FALSE(mine.announce_poll_sleep(0)) << "the thread that was woken is still there";
+    int bytes = 0;
+    ASSERT_EQ(ioctl(mine.pipe(), FIONREAD, &bytes), 0);
+    EXPECT_EQ(bytes, 1);
+    mine.withdraw_poll_sleep(0);
+    EXPECT_FALSE(readable(mine.pipe(), 0));
+  }
 }
 
 TEST(WakePipes, AreGivenUpByAllWhereOneCannotBeOpened) {
