@@ -6,10 +6,13 @@
 namespace unisono::schedule {
 
 Builder::Builder(const Shape& shape, int rank, int ops_expected)
-    : keeps_order_(!Spares::leave_out_order()), schedule_(Spares::take()) {
+    : keeps_order_(!Spares::leave_out_order()),
+      keeps_steps_(!Spares::leave_out_steps()),
+      schedule_(Spares::take()) {
   schedule_.shape = shape;
   schedule_.rank = rank;
   const auto expected = static_cast<std::size_t>(ops_expected);
+  if (!keeps_steps_) return;
   schedule_.ops.reserve(expected);
   if (keeps_order_) schedule_.after.reserve(expected * 2);
   schedule_.targets.reserve(expected);
@@ -31,6 +34,7 @@ OpId Builder::multicast(std::span<const Target> targets, Range source, After aft
 }
 
 OpId Builder::sum(Range target, std::span<const Range> operands, After after) {
+  if (!keeps_steps_) return kLeftOut;
   Op& op = append(OpKind::sum, after);
   op.target = target;
   op.first_operand = static_cast<std::int32_t>(schedule_.operands.size());

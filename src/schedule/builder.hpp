@@ -34,6 +34,7 @@ class Builder {
   Range scratch(std::int64_t count);
 
   OpId send(int peer, SlotId peer_slot, const Range& source, After after = {}) {
+    if (!keeps_steps_) return kLeftOut;
     Op& op = append(OpKind::send, after);
     op.left = source;
     op.first_target = static_cast<std::int32_t>(schedule_.targets.size());
@@ -43,10 +44,12 @@ class Builder {
   }
   OpId multicast(std::span<const Target> targets, Range source, After after = {});
   OpId wait(SlotId slot, After after = {}) {
+    if (!keeps_steps_) return kLeftOut;
     append(OpKind::wait, after).slot = slot;
     return last();
   }
   OpId reduce(const Range& target, const Range& left, const Range& right, After after = {}) {
+    if (!keeps_steps_) return kLeftOut;
     Op& op = append(OpKind::reduce, after);
     op.target = target;
     op.left = left;
@@ -54,6 +57,7 @@ class Builder {
     return last();
   }
   OpId copy(const Range& target, const Range& source, After after = {}) {
+    if (!keeps_steps_) return kLeftOut;
     Op& op = append(OpKind::copy, after);
     op.target = target;
     op.left = source;
@@ -108,7 +112,10 @@ class Builder {
   }
   OpId last() const { return static_cast<OpId>(schedule_.ops.size() - 1); }
 
-  bool keeps_order_;  // Spares::Order
+  // In place of the id of a step that is left out. Nobody looks at it, since the order is, too.
+  static constexpr OpId kLeftOut = 0;
+
+  bool keeps_order_, keeps_steps_;  // Spares::Order, Spares::WithoutSteps
   Schedule schedule_;
 };
 

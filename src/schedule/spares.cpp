@@ -8,6 +8,7 @@ namespace {
 
 thread_local Spares* used = nullptr;
 thread_local Spares::Order used_order = Spares::Order::needed;
+thread_local bool without_steps = false;
 
 void empty(Schedule& schedule) {
   schedule.shape = {};
@@ -28,7 +29,11 @@ Spares::Use::~Use() {
   used_order = order_before_;
 }
 
-bool Spares::leave_out_order() { return used_order == Order::left_out; }
+Spares::WithoutSteps::WithoutSteps() : before_(std::exchange(without_steps, true)) {}
+Spares::WithoutSteps::~WithoutSteps() { without_steps = before_; }
+
+bool Spares::leave_out_order() { return used_order == Order::left_out || without_steps; }
+bool Spares::leave_out_steps() { return without_steps; }
 
 void Spares::keep(Schedule&& schedule) {
   empty(schedule);

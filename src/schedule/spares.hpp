@@ -34,12 +34,26 @@ class Spares {
     Order order_before_;
   };
 
+  // While it lives, builders of this thread leave out all steps but multicasts, and the order of
+  // those. The slots and the scratch memory are there, so that it is known what buffers hold.
+  class WithoutSteps {
+   public:
+    WithoutSteps();
+    WithoutSteps(const WithoutSteps&) = delete;
+    WithoutSteps& operator=(const WithoutSteps&) = delete;
+    ~WithoutSteps();
+
+   private:
+    bool before_;
+  };
+
   void keep(Schedule&& schedule);
   // All of a set, which is empty then.
   void keep_all(std::vector<Schedule>& set);
   // To those that this thread uses, if it does.
   static void give_back(Schedule&& schedule);
   static bool leave_out_order();
+  static bool leave_out_steps();
   // An empty schedule, with memory if there is some.
   static Schedule take();
 

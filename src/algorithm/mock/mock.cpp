@@ -3,7 +3,6 @@
 
 #include <utility>
 
-#include "algorithm/mock/slot_counts.hpp"
 #include "algorithm/pattern/blocks.hpp"
 #include "base/check.hpp"
 #include "schedule/spares.hpp"
@@ -83,15 +82,23 @@ void set_part(const Part& part, std::size_t row, const Parameters& own, Paramete
 namespace mock {
 
 Mock::Mock(const Shape& shape, const Parameters& parameters, std::span<const Part> parts, int rank)
-    : parts_(parts), rank_(rank), b_(shape, rank) {
+    : parts_(parts),
+      rank_(rank),
+      b_(shape, rank),
+      counts_(SlotCounts::Use::current() != nullptr ? *SlotCounts::Use::current() : own_counts_) {
   UNISONO_CHECK(parts.size() <= kMostParts, "a mock-up of more parts");
   for (std::size_t i = 0; i < parts.size(); ++i) {
     shapes_[i] = shape_of_part(parts[i], shape);
     rows_[i] = &row_of_part(parts[i], parameters);
     parameters_[i] = parameters_of_part(parts[i], parameters, shapes_[i]);
-    own_[i] = rows_[i]->build(shapes_[i], parameters_[i], rank);
   }
   first_ = part_with_first_slots();
+  const bool are_counted = !ranks_are_alike(*rows_[first_], shapes_[first_]);
+  if (are_counted) counts_.begin(*rows_[first_], parameters_[first_], shapes_[first_]);
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const auto build = [&] { return rows_[i]->build(shapes_[i], parameters_[i], rank); };
+    own_[i] = are_counted && i == first_ ? counts_.take(rank, build) : build();
+  }
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const std::size_t part = i == 0 ? first_ : parts.size() - 1 - first_;
     for (const schedule::Slot& slot : own_[part].slots) b_.slot(slot.source, slot.count);
@@ -116,15 +123,10 @@ SlotId Mock::slots_of(int rank) const {
   if (rank == rank_ || ranks_are_alike(*rows_[first_], shapes_[first_])) {
     return static_cast<SlotId>(own_[first_].slots.size());
   }
-  std::vector<SlotId>& counts =
-      SlotCounts::of(*rows_[first_], parameters_[first_], shapes_[first_], known_);
-  SlotId& known = counts[static_cast<std::size_t>(rank)];
-  if (known < 0) {
-    Schedule other = rows_[first_]->build(shapes_[first_], parameters_[first_], rank);
-    known = static_cast<SlotId>(other.slots.size());
-    schedule::Spares::give_back(std::move(other));
+  if (counts_.of(rank) < 0) {
+    counts_.keep(rank, rows_[first_]->build(shapes_[first_], parameters_[first_], rank));
   }
-  return known;
+  return counts_.of(rank);
 }
 
 SlotId Mock::first_slot(std::size_t part, int rank) const {

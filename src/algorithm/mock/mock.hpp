@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "algorithm/algorithm.hpp"
+#include "algorithm/mock/slot_counts.hpp"
 #include "algorithm/two_level.hpp"
 
 namespace unisono::algorithm::mock {
@@ -50,7 +51,8 @@ class Mock {
   int rank_;
   std::size_t first_;  // the part with the first slots
   Builder b_;
-  mutable std::vector<SlotId> known_;  // slots_of() once it was asked, -1 where it is not known
+  SlotCounts own_counts_{SlotCounts::Schedules::dropped};  // where none are in use
+  SlotCounts& counts_;
 };
 
 // Whether the part that combines, the first one, lets one rank apply the operator: the root of a

@@ -79,11 +79,9 @@ TEST(HasAtMost, AsksForNoSlotsOfAMockUpIfAPartHasTooManySteps) {
   EXPECT_FALSE(has_at_most(10'000, mock, usual, shape));
   const algorithm::Part& part = mock.parts[1];
   const Shape own = algorithm::shape_of_part(part, shape);
-  std::vector<schedule::SlotId> not_kept;
-  const auto& slots = algorithm::mock::SlotCounts::of(
-      algorithm::row_of_part(part, usual), algorithm::parameters_of_part(part, usual, own), own,
-      not_kept);
-  EXPECT_EQ(std::ranges::count(slots, -1), kRanks);
+  kept.begin(algorithm::row_of_part(part, usual), algorithm::parameters_of_part(part, usual, own),
+             own);
+  for (int rank = 0; rank < kRanks; ++rank) EXPECT_EQ(kept.of(rank), -1);
 }
 
 // At such numbers, the ranks by which is_priceable() judges are left over and do little, while the
@@ -417,6 +415,33 @@ TEST(CheapestCandidate, IsNearlyThatOfAllCandidates) {
     }
   }
   EXPECT_LE(std::exp(all_logs / cells), 1.02);
+}
+
+// Candidates share what their prices have in common. Each price is that of the candidate alone.
+TEST(PriceCandidates, GivesEachThePriceThatItHasAlone) {
+  const std::vector<int> labels = {0, 0, 0, 0, 1, 1, 2, 2, 2};
+  int compared = 0;
+  for (const EngineKind engine : {EngineKind::inline_, EngineKind::helping}) {
+    for (int c = 0; c < schedule::kCollectiveCount; ++c) {
+      for (const bool has_hosts : {false, true}) {
+        Shape shape = shape_of(static_cast<Collective>(c), static_cast<int>(labels.size()), 20'000);
+        if (has_hosts) shape.hosts = topology::HostMap::of_labels(labels);
+        Circumstances now = circumstances();
+        now.oversubscribed = true;
+        const Pricing pricing = pricing_of(shape, now, engine);
+        const auto all = price_candidates(shape, pricing);
+        ASSERT_TRUE(all.ok());
+        for (const Priced& each : *all) {
+          const auto alone = price_of(*each.row, each.parameters, shape, pricing);
+          ASSERT_TRUE(alone.ok());
+          EXPECT_EQ(each.price, *alone) << algorithm::describe(*each.row, each.parameters) << ", "
+                                        << engine_name(engine) << ", " << has_hosts;
+          ++compared;
+        }
+      }
+    }
+  }
+  EXPECT_GT(compared, 1000);
 }
 
 // A machine where only the number of steps counts, and one where only sending costs.
