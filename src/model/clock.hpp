@@ -10,6 +10,7 @@
 #include <concepts>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <span>
 #include <tuple>
 #include <utility>
@@ -86,6 +87,13 @@ inline Moment of_segments(const Moment& first, const Moment& second, std::int64_
                     .hand_over = grown(first.parts.hand_over, second.parts.hand_over)}};
 }
 
+// The messages of a rank to other hosts, where these may be staged.
+struct Copies {
+  Contents contents;
+  std::map<Contents::Key, int> of_content;  // messages of each content that cross hosts
+  std::map<Contents::Key, bool> staged;
+};
+
 // One rank's clock.
 template <class Time>
 struct RankClock {
@@ -94,10 +102,7 @@ struct RankClock {
   Time now;
   std::array<Time, 2> port;  // when the next message may leave: within the host, between hosts
   Parts staging;             // of the caller's buffers that others may need
-  bool counts_copies = false;
-  Contents contents;
-  std::map<Contents::Key, int> copies;  // messages of each content that cross hosts
-  std::map<Contents::Key, bool> staged;
+  std::unique_ptr<Copies> copies;  // null where nothing may be staged
 
   // As if it were new.
   void forget() {
@@ -105,9 +110,7 @@ struct RankClock {
     awaited = -1;
     now = {};
     port = {};
-    contents = {};
-    if (!copies.empty()) copies.clear();
-    if (!staged.empty()) staged.clear();
+    copies.reset();
   }
 };
 
@@ -139,16 +142,16 @@ class Clock {
     rank.staging = staging_of_helped(schedule);
     spend(rank, schedule.rank, start_up_);
     spend(rank, schedule.rank, rank.staging);
-    rank.counts_copies = stages(schedule);
-    if (rank.counts_copies) count_copies(schedule, rank);
+    if (stages(schedule)) count_copies(schedule, rank);
   }
 
   // The next segment, when the rank is through with one.
   void begin_again(Rank& rank, const schedule::Schedule& schedule) {
     spend(rank, schedule.rank, rank.staging);
     rank.next = 0;
-    rank.contents = {};
-    rank.staged.clear();
+    if (rank.copies == nullptr) return;
+    rank.copies->contents = {};
+    rank.copies->staged.clear();
   }
 
   // The start of the next call of a row, which is shared by its segments.
@@ -215,7 +218,7 @@ class Clock {
     } else if (op.left != op.target) {
       work(rank, schedule.rank, costs_.copy(op.target.count));
     }
-    rank.contents.note_write(op.target);
+    if (rank.copies != nullptr) rank.copies->contents.note_write(op.target);
   }
 
   // A lower bound of the price, once a rank's clock is at `ns`. `busy` is the work so far, in a
@@ -328,11 +331,12 @@ class Clock {
   Time leave(const schedule::Schedule& schedule, const schedule::Op& op, Rank& rank,
              std::size_t kind, const MessageCost& cost) {
     bool is_staged = false;
-    if (kind == 1 && cost.can_be_staged && rank.counts_copies) {
-      const Contents::Key key = rank.contents.key(op.left);
-      is_staged = rank.copies[key] > 1;
-      if (is_staged && !rank.staged[key]) {
-        rank.staged[key] = true;
+    if (kind == 1 && cost.can_be_staged && rank.copies != nullptr) {
+      Copies& copies = *rank.copies;
+      const Contents::Key key = copies.contents.key(op.left);
+      is_staged = copies.of_content[key] > 1;
+      if (is_staged && !copies.staged[key]) {
+        copies.staged[key] = true;
         work(rank, schedule.rank, cost.staging);
       }
     }
@@ -351,10 +355,12 @@ class Clock {
   }
 
   void count_copies(const schedule::Schedule& schedule, Rank& rank) {
+    rank.copies = std::make_unique<Copies>();
     Contents contents;
     for (const schedule::Op& op : schedule.ops) {
       for (const schedule::Target& target : schedule.targets_of(op)) {
-        if (costs_.crosses_hosts(schedule.rank, target.peer)) ++rank.copies[contents.key(op.left)];
+        if (costs_.crosses_hosts(schedule.rank, target.peer))
+          ++rank.copies->of_content[contents.key(op.left)];
       }
       if (schedule::writes_range(op)) contents.note_write(op.target);
     }

@@ -60,8 +60,8 @@ class PriceWalk {
     Time end = ranks_[last].now;
     std::vector<double> busy = clock_.busy();
     if (calls.segments > 1) {
-      most_ns_ = kAnyPrice;
-      again();
+      first_ = {.end = end.ns, .busy = busy};
+      if (!again()) return std::nullopt;
       last = last_rank();
       end = of_segments(end, ranks_[last].now, calls.segments);
       for (double& each : busy) each *= static_cast<double>(calls.segments);
@@ -116,6 +116,7 @@ class PriceWalk {
     fill_ready();
     most_ns_ = most_ns;
     segments_ = calls.segments;
+    first_.reset();
     shares_ = clock_.all_share_cores();
   }
 
@@ -132,12 +133,12 @@ class PriceWalk {
     for (std::size_t r = 0; r < set_.size(); ++r) ready_[r] = static_cast<int>(r);
   }
 
-  // The next segment of all.
-  void again() {
+  // The next segment of all, as walk().
+  bool again() {
     for (Arrival& each : arrivals_) each.is_there = false;
     for (std::size_t r = 0; r < ranks_.size(); ++r) clock_.begin_again(ranks_[r], set_[r]);
     fill_ready();
-    walk();
+    return walk();
   }
 
   // One segment; false if it stopped early, since the price is too high.
@@ -165,12 +166,15 @@ class PriceWalk {
     return ranks;
   }
 
-  // No clock goes back, and work does not become less.
+  // No clock goes back, and work does not become less. The further segments take what the second
+  // one adds to the first.
   bool is_too_dear(std::size_t rank) const {
     if (most_ns_ == kAnyPrice) return false;
     const auto set = static_cast<std::size_t>(clock_.core_set(static_cast<int>(rank)));
-    const double busy = shares_ ? clock_.busy()[set] : 0;
-    return clock_.least_price(ranks_[rank].now.ns, busy, segments_) >= most_ns_;
+    const double now = ranks_[rank].now.ns;
+    const double ns = first_ ? of_segments(first_->end, now, segments_) : now;
+    const double busy = !shares_ ? 0 : first_ ? first_->busy[set] : clock_.busy()[set];
+    return clock_.least_price(ns, busy, segments_) >= most_ns_;
   }
 
   std::size_t last_rank() const {
@@ -228,6 +232,12 @@ class PriceWalk {
   double alone_ns_ = 0;  // of the first segment
   double most_ns_ = kAnyPrice;
   std::int64_t segments_ = 1;
+  // The first segment, when the ranks do the second one.
+  struct Segment {
+    double end = 0;
+    std::vector<double> busy;
+  };
+  std::optional<Segment> first_;
   bool shares_ = false;  // ranks share each set of cores
   std::vector<RankClock<Time>> ranks_;
   std::vector<std::size_t> first_slots_;  // by rank: in arrivals_
@@ -333,11 +343,7 @@ double least_ns_of(Clock<Instant>& clock, const Schedule& one, const Calls& call
 Price price(std::span<const Schedule> set, const Machine& machine, const Work& work,
             const Calls& calls) {
   UNISONO_CHECK(!set.empty(), "the price of no schedules");
-  Costs costs(machine, work, set.front().shape);
-  PriceWalk<Moment> walk(costs);
-  Price price = *walk.price(set, calls, kAnyPrice);
-  if (calls.slot_indexes > 0) price.in_row_ns = walk.in_row(calls);
-  return price;
+  return Pricer(machine, work, set.front().shape).price(set, calls);
 }
 
 double least_ns(const Schedule& one, const Machine& machine, const Work& work, const Calls& calls,
@@ -349,8 +355,7 @@ double least_ns(const Schedule& one, const Machine& machine, const Work& work, c
 
 Price price_of_alike(const Schedule& any, const Machine& machine, const Work& work,
                      const Calls& calls) {
-  Costs costs(machine, work, any.shape);
-  return AlikeWalk<Moment>(costs, any).price(calls);
+  return Pricer(machine, work, any.shape).price_of_alike(any, calls);
 }
 
 struct Pricer::State {
@@ -361,6 +366,7 @@ struct Pricer::State {
   Clock<Instant> clock;
   PriceWalk<Instant> walk;
   OutlineWalk outline_walk;
+  std::optional<PriceWalk<Moment>> walk_of_parts;
 };
 
 Pricer::Pricer(const Machine& machine, const Work& work, const schedule::Shape& shape)
@@ -368,6 +374,18 @@ Pricer::Pricer(const Machine& machine, const Work& work, const schedule::Shape& 
 Pricer::Pricer(Pricer&&) noexcept = default;
 Pricer& Pricer::operator=(Pricer&&) noexcept = default;
 Pricer::~Pricer() = default;
+
+Price Pricer::price(std::span<const Schedule> set, const Calls& calls) {
+  if (!state_->walk_of_parts) state_->walk_of_parts.emplace(state_->costs);
+  PriceWalk<Moment>& walk = *state_->walk_of_parts;
+  Price price = *walk.price(set, calls, kAnyPrice);
+  if (calls.slot_indexes > 0) price.in_row_ns = walk.in_row(calls);
+  return price;
+}
+
+Price Pricer::price_of_alike(const Schedule& any, const Calls& calls) {
+  return AlikeWalk<Moment>(state_->costs, any).price(calls);
+}
 
 std::optional<double> Pricer::ns_below(double most_ns, std::span<const Schedule> set,
                                        const Calls& calls) {
@@ -387,6 +405,11 @@ double Pricer::least_ns_of_rank(double work_ns, int rank, const Calls& calls,
                                 Segments segments) const {
   if (segments == Segments::one) return work_ns;
   return state_->clock.least_shared_ns(work_ns, rank, calls.segments);
+}
+
+bool Pricer::shares_cores(int rank) const {
+  return !state_->costs.ranks_are_apart() &&
+         state_->costs.shares_cores(state_->costs.core_set(rank));
 }
 
 bool Pricer::share_all_cores() const {

@@ -94,7 +94,7 @@ struct Scale {
   bool operator==(const Scale&) const = default;
 };
 
-// The same nanoseconds for several sets of as many ranks on the same hosts. It keeps what it has
+// The same prices of several sets of as many ranks on the same hosts. It keeps what it has
 // worked out and its memory. One thread.
 class Pricer {
  public:
@@ -104,7 +104,11 @@ class Pricer {
   Pricer& operator=(Pricer&&) noexcept;
   ~Pricer();
 
-  // Those of price(); nullopt if they are `most_ns` or more, which costs less than to find them.
+  Price price(std::span<const schedule::Schedule> set, const Calls& calls);
+  Price price_of_alike(const schedule::Schedule& any, const Calls& calls);
+
+  // The nanoseconds of price(); nullopt if they are `most_ns` or more, which costs less than to
+  // find them.
   std::optional<double> ns_below(double most_ns, std::span<const schedule::Schedule> set,
                                  const Calls& calls);
   // The same of an outlined set, whose ranks are on one host.
@@ -114,6 +118,8 @@ class Pricer {
   double work_of(const Outline& outline, int rank, const Scale& scale);
   // The lower bound of least_ns() from that work.
   double least_ns_of_rank(double work_ns, int rank, const Calls& calls, Segments segments) const;
+  // Whether the rank shares its cores: that bound of several segments is 0 if it has its own.
+  bool shares_cores(int rank) const;
   // Whether all ranks share one set of cores. Then a set takes at least so long whose ranks have so
   // much work in a segment, and one of them `own_ns` of it. Calls may have more segments.
   bool share_all_cores() const;

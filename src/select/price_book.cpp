@@ -2,6 +2,7 @@
 #include "select/price_book.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 #include "select/few_ranks.hpp"
@@ -33,6 +34,14 @@ bool repeats(const Candidate& candidate, const Shape& shape) {
 model::Scale scale_of(const Algorithm& row, const Shape& shape, std::int64_t segments) {
   if (segments == 1) return {};
   return {.from = shape.count, .to = segment_of(row, shape, segments).count};
+}
+
+// Whether the outline of a call is none of one of its segments, as far as `need` knows their
+// number.
+bool is_useless(const model::Outline& outline, const BufferNeed& need, const Algorithm& row,
+                const Shape& shape) {
+  const std::int64_t segments = need.calls_of(shape).segments;
+  return segments > 1 && !outline.can_scale(shape.count, segment_of(row, shape, segments).count);
 }
 
 // Pieces of which no element is left might be none.
@@ -102,11 +111,13 @@ bool PriceBook::costs_at_least(double ns, const Algorithm& row, const Parameters
 
 double PriceBook::least_ns(const Algorithm& row, const Parameters& parameters, const Shape& shape,
                            const Pricing& pricing) {
+  const bool may_need = may_need_segments(shape, pricing);
+  if (may_need && is_kept_ && !pricer_of(shape, pricing).shares_cores(shape.root)) return 0;
   const Building building(*this);
   Schedule one = row.build(shape, parameters, shape.root);
   model::Calls calls;
   model::Segments segments = model::Segments::one;
-  if (may_need_segments(shape, pricing)) {
+  if (may_need) {
     segments = model::Segments::as_many_or_more;
     calls = calls_of({&one, 1}, shape, pricing, false);
   }
@@ -200,13 +211,20 @@ const PriceBook::Set* PriceBook::set_of(const Candidate& candidate, const Shape&
   const Building building(*this);
   // Sets of all of many ranks are priced once only, and their memory serves the next one.
   for (Set& each : sets_) {
-    if (each.schedules.size() <= static_cast<std::size_t>(kPricedInFull)) continue;
+    const bool has_many = each.schedules.size() > static_cast<std::size_t>(kPricedInFull) ||
+                          each.outline.ranks() > kPricedInFull;
+    if (!has_many) continue;
     give_back(each.schedules);
     each.candidate = {};
+    each.last_use = 0;
   }
   Set& set = *std::ranges::min_element(sets_, {}, &Set::last_use);
   set.candidate = {};
-  const auto calls = build(candidate, shape, pricing, most_ns, 1, set);
+  set.is_partial = false;
+  auto calls = build(candidate, shape, pricing, most_ns, 1, set);
+  if (calls && set.is_partial && calls->segments == 1) {
+    calls = build(candidate, shape, pricing, most_ns, 1, set);
+  }
   if (!calls) return nullptr;
   set.calls = *calls;
   set.calls.slot_indexes = 0;  // no price in a row
@@ -222,7 +240,7 @@ bool PriceBook::cut(const Candidate& candidate, const Shape& shape, const Pricin
   const std::int64_t segments = set.calls.segments;
   if (segments == 1) return true;
   const Shape segment = segment_of(*candidate.row, shape, segments);
-  if (set.is_outlined && !one_stands_for_all(*candidate.row, segment) &&
+  if (set.is_outlined && !set.is_partial && !one_stands_for_all(*candidate.row, segment) &&
       set.outline.scale(shape.count, segment.count)) {
     return true;
   }
@@ -231,7 +249,9 @@ bool PriceBook::cut(const Candidate& candidate, const Shape& shape, const Pricin
 
 // Where ranks share cores, these need the time for the work of all. So many candidates end before
 // the schedules of all ranks are built. A call whose first ranks need segments has the work of
-// those.
+// those. The outline of a call may be of no use for a segment, as that of the first ranks shows.
+// Then the schedules of the further ranks only tell the number of segments. A partial set that
+// needs none is built again.
 std::optional<model::Calls> PriceBook::build(const Candidate& candidate, const Shape& shape,
                                              const Pricing& pricing, double most_ns,
                                              std::int64_t segments, Set& set) {
@@ -253,14 +273,24 @@ std::optional<model::Calls> PriceBook::build(const Candidate& candidate, const S
                     pricer.share_all_cores() &&
                     (segments > 1 || !may_need_segments(shape, pricing));
   double work_ns = 0, own_ns = 0;
+  const bool may_be_partial =
+      std::exchange(set.is_partial, false) == false && set.is_outlined && !rotates && segments == 1;
+  std::optional<schedule::Spares::WithoutSteps> without_steps;
   for (int rank = 0; rank < last; ++rank) {
+    if (set.is_partial && !without_steps) without_steps.emplace();
     Schedule schedule = has_root && rank == shape.root
                             ? std::move(*root_)
                             : candidate.row->build(shape, candidate.parameters, rank);
     need.add(schedule);
-    if (set.is_outlined) {
+    if (set.is_partial) {
+      spares_.keep(std::move(schedule));
+    } else if (set.is_outlined) {
       set.outline.add(schedule, helps);
       spares_.keep(std::move(schedule));
+      // It asks after each doubling of the ranks, which costs little against all.
+      if (may_be_partial && std::has_single_bit(static_cast<unsigned>(rank) + 1)) {
+        set.is_partial = is_useless(set.outline, need, *candidate.row, shape);
+      }
       if (!is_bounded) continue;
       const double ns = pricer.work_of(set.outline, rank, {});
       work_ns += ns;

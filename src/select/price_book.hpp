@@ -78,6 +78,7 @@ class PriceBook {
     std::uint64_t last_use = 0;
     model::Calls calls;
     bool are_alike = false, is_outlined = false;
+    bool is_partial = false;  // the outline has the first ranks only
     std::vector<schedule::Schedule> schedules;
     model::Outline outline;
   };

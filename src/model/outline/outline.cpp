@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/check.hpp"
 #include "base/index.hpp"
 #include "schedule/step_order.hpp"
 
@@ -72,12 +73,15 @@ void Outline::add(const Schedule& schedule, bool are_helped) {
   step_count_ = static_cast<std::size_t>(step - steps_.get());
 }
 
+bool Outline::can_scale(std::int64_t from, std::int64_t to) const {
+  const std::int64_t parts = from / std::gcd(from, to);
+  return std::ranges::all_of(sizes_, [parts](std::int64_t size) { return size % parts == 0; });
+}
+
 bool Outline::scale(std::int64_t from, std::int64_t to) {
+  if (!can_scale(from, to)) return false;
   const std::int64_t common = std::gcd(from, to);
   const std::int64_t parts = from / common, times = to / common;
-  if (!std::ranges::all_of(sizes_, [parts](std::int64_t size) { return size % parts == 0; })) {
-    return false;
-  }
   for (std::int64_t& size : sizes_) size = size / parts * times;
   return true;
 }
@@ -86,9 +90,11 @@ Outline::Step* Outline::more_steps(std::size_t count) {
   const std::size_t most = step_count_ + count;
   if (step_room_ < most) {
     step_room_ = std::max(2 * step_room_, most);
-    auto more = std::make_unique_for_overwrite<Step[]>(step_room_);
-    std::copy_n(steps_.get(), step_count_, more.get());
-    steps_ = std::move(more);
+    // The steps of many ranks move to other addresses then, and are not copied.
+    auto* const more = static_cast<Step*>(std::realloc(steps_.get(), step_room_ * sizeof(Step)));
+    UNISONO_CHECK(more != nullptr, "no memory for an outline");
+    static_cast<void>(steps_.release());
+    steps_.reset(more);
   }
   return steps_.get() + step_count_;
 }

@@ -8,6 +8,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <memory>
 #include <span>
 #include <vector>
@@ -37,6 +38,8 @@ class Outline {
   // whole, and then it stays. A vector of equal parts is cut into as many parts again, so that the
   // steps are the same. No rank may be added then.
   bool scale(std::int64_t from, std::int64_t to);
+  // Whether scale() would do it, with the ranks so far.
+  bool can_scale(std::int64_t from, std::int64_t to) const;
   // Makes it that of calls in pieces (Algorithm::repeats): first so many longer ones, then the
   // shorter ones. The outlines of one piece differ in sizes only.
   void repeat(const Outline& longer, int longer_ones, const Outline& shorter, int shorter_ones);
@@ -61,6 +64,10 @@ class Outline {
     std::int32_t staged = 0;
   };
 
+  struct Free {
+    void operator()(Step* steps) const { std::free(steps); }
+  };
+
   // Room for so many further steps, which are not counted yet.
   Step* more_steps(std::size_t count);
   const Rank& at(int rank) const { return ranks_[static_cast<std::size_t>(rank)]; }
@@ -70,7 +77,7 @@ class Outline {
   std::int32_t find_size(std::int64_t elements);
 
   std::vector<Rank> ranks_;
-  std::unique_ptr<Step[]> steps_;  // room for some
+  std::unique_ptr<Step, Free> steps_;  // room for some
   std::size_t step_room_ = 0, step_count_ = 0;
   std::vector<schedule::Target> targets_;
   std::size_t slots_ = 0;

@@ -17,14 +17,15 @@ std::optional<double> OutlineWalk::ns_below(double most_ns, const Outline& outli
   work_out_sizes(0);
   most_ns_ = most_ns;
   segments_ = segments;
+  first_.reset();
   begin();
   if (!walk()) return std::nullopt;
   double end = last_ns();
   std::array<double, 1> busy{busy_};
   if (segments > 1) {
-    most_ns_ = kAnyPrice;
+    first_ = {.end = end, .busy = busy_};
     begin_again();
-    walk();
+    if (!walk()) return std::nullopt;
     end = of_segments(end, last_ns(), segments);
     busy.front() *= static_cast<double>(segments);
   }
@@ -120,14 +121,18 @@ bool OutlineWalk::walk() {
     const int rank = ready_.back();
     ready_.pop_back();
     advance(rank);
-    // No clock goes back, and work does not become less.
-    const double busy = shares_ ? busy_ : 0;
-    if (most_ns_ < kAnyPrice &&
-        clock_.least_price(ranks_[base::index(rank)].now, busy, segments_) >= most_ns_) {
-      return false;
-    }
+    if (is_too_dear(ranks_[base::index(rank)].now)) return false;
   }
   return true;
+}
+
+// No clock goes back, and work does not become less. The further segments take what the second one
+// adds to the first.
+bool OutlineWalk::is_too_dear(double now) const {
+  if (most_ns_ == kAnyPrice) return false;
+  const double ns = first_ ? of_segments(first_->end, now, segments_) : now;
+  const double busy = first_ ? first_->busy : busy_;
+  return clock_.least_price(ns, shares_ ? busy : 0, segments_) >= most_ns_;
 }
 
 double OutlineWalk::last_ns() const {

@@ -49,6 +49,8 @@ class OutlineWalk {
   void begin_again();
   // One segment; false if it stopped early, since the price is too high.
   bool walk();
+  // Whether a rank whose clock is at `now` makes it so.
+  bool is_too_dear(double now) const;
   void advance(int number);
   void fill(std::int32_t peer, schedule::SlotId slot, double at);
   double staging_of(int rank) const;
@@ -63,6 +65,11 @@ class OutlineWalk {
   Scale scale_;  // of the sizes
   std::int64_t segments_ = 1;
   double most_ns_ = kAnyPrice, busy_ = 0;
+  // The first segment, when the ranks do the second one.
+  struct Segment {
+    double end = 0, busy = 0;
+  };
+  std::optional<Segment> first_;
   BySize<OfSize> known_;
   std::vector<OfSize> sizes_;
   std::vector<Rank> ranks_;
