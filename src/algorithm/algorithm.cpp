@@ -163,6 +163,19 @@ Parameters default_parameters(const Algorithm& algorithm, const Shape& shape) {
   return parameters;
 }
 
+namespace {
+
+int largest_host(const Shape& shape) {
+  if (!shape.hosts.given()) return shape.ranks;
+  std::size_t most = 0;
+  for (int host = 0; host < shape.hosts.hosts(); ++host) {
+    most = std::max(most, shape.hosts.members(host).size());
+  }
+  return static_cast<int>(most);
+}
+
+}  // namespace
+
 Parameters effective_parameters(const Algorithm& algorithm, const Shape& shape,
                                 const Parameters& parameters) {
   Parameters effective = parameters;
@@ -173,6 +186,8 @@ Parameters effective_parameters(const Algorithm& algorithm, const Shape& shape,
     if (algorithm.parameters[i].counted == Counted::halvings) {
       value = std::min(value, most_halvings);
       left >>= value;
+    } else if (algorithm.parameters[i].counted == Counted::children_in_host) {
+      value = std::min(value, std::max(1, largest_host(shape) - 1));
     } else if (left < shape.ranks && algorithm.parameters[i].name == kDegreeName) {
       value = std::min(value, std::max(left, algorithm.parameters[i].low));  // a flat tree
     }

@@ -31,6 +31,8 @@ enum class Counted : std::uint8_t {
   turning_pieces,
   // Halvings, of which a row does no more than log2 of the ranks.
   halvings,
+  // Children in a tree within a host, which are no more than the other ranks of the largest host.
+  children_in_host,
 };
 
 inline bool counts_pieces(Counted counted) {

@@ -98,7 +98,8 @@ inline constexpr ParameterSpec kFanInOfHost = {
     .low = 1,
     .high = 0,
     .fallback = 7,
-    .help = "messages l that a parent receives in a level within a host; P-1 or more is flat"};
+    .help = "messages l that a parent receives in a level within a host; P-1 or more is flat",
+    .counted = Counted::children_in_host};
 consteval ParameterSpec within_choice(std::span<const std::string_view> names) {
   return {.name = "within",
           .low = 0,

@@ -396,6 +396,12 @@ void leave(std::size_t most_rows, std::size_t most_of_row, std::vector<Priced>& 
   });
 }
 
+// Parameters that do the same have one price.
+struct PriceOfEffective {
+  Parameters parameters;
+  std::optional<model::Price> price;
+};
+
 enum class Rows : std::uint8_t { all, cheapest };
 
 // As cheapest_of_rows(). For Rows::cheapest, only the first one has to be that of all rows.
@@ -477,12 +483,20 @@ base::Result<std::vector<Priced>> price_candidates(const Shape& shape, const Pri
   const algorithm::pattern::CirculantTurns::Use use_turns(turns);
   algorithm::mock::SlotCounts slots;
   const algorithm::mock::SlotCounts::Use use_slots(slots);
+  model::Pricer pricer(*pricing.machine, pricing.work, shape);
   std::vector<Priced> priced;
   for (const Algorithm& row : algorithm::table()) {
     if (!is_candidate(row, shape)) continue;
+    std::vector<PriceOfEffective> of_row;
     for (const Parameters& parameters : parameters_by_parts(row, shape, pricing)) {
       if (!can_do(row, shape, parameters)) continue;
-      const auto price = price_if_priceable(row, parameters, shape, pricing);
+      const Parameters effective = algorithm::effective_parameters(row, shape, parameters);
+      auto known = std::ranges::find(of_row, effective, &PriceOfEffective::parameters);
+      if (known == of_row.end()) {
+        const auto price = price_if_priceable(row, effective, shape, pricing, pricer);
+        known = of_row.insert(known, {.parameters = effective, .price = price});
+      }
+      const auto& price = known->price;
       if (price) priced.push_back({.row = &row, .parameters = parameters, .price = *price});
     }
   }

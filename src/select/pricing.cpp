@@ -71,7 +71,7 @@ class PricedSet {
 
 std::optional<model::Price> price_of_at_most(std::int64_t most, const Algorithm& row,
                                              const Parameters& parameters, const Shape& shape,
-                                             const Pricing& pricing) {
+                                             const Pricing& pricing, model::Pricer& pricer) {
   PricedSet set;
   if (!set.build(row, parameters, shape, most)) return std::nullopt;
   const auto are_alike = [&] { return std::cmp_less(set.schedules().size(), shape.ranks); };
@@ -81,9 +81,12 @@ std::optional<model::Price> price_of_at_most(std::int64_t most, const Algorithm&
     return std::nullopt;
   }
   // A segment may be such that one stands for all.
-  return are_alike()
-             ? model::price_of_alike(set.schedules().front(), *pricing.machine, pricing.work, calls)
-             : model::price(set.schedules(), *pricing.machine, pricing.work, calls);
+  return are_alike() ? pricer.price_of_alike(set.schedules().front(), calls)
+                     : pricer.price(set.schedules(), calls);
+}
+
+model::Pricer pricer_of(const Shape& shape, const Pricing& pricing) {
+  return {*pricing.machine, pricing.work, shape};
 }
 
 }  // namespace
@@ -253,16 +256,24 @@ base::Result<model::Price> price_of(const Algorithm& row, const Parameters& para
   if (std::string why = algorithm::why_illegal(row, shape, parameters); !why.empty()) {
     return base::Error{base::Code::argument, std::move(why)};
   }
-  return *price_of_at_most(kAnySteps, row, parameters, shape, pricing);
+  model::Pricer pricer = pricer_of(shape, pricing);
+  return *price_of_at_most(kAnySteps, row, parameters, shape, pricing, pricer);
 }
 
 std::optional<model::Price> price_if_priceable(const Algorithm& row, const Parameters& parameters,
                                                const Shape& shape, const Pricing& pricing) {
+  model::Pricer pricer = pricer_of(shape, pricing);
+  return price_if_priceable(row, parameters, shape, pricing, pricer);
+}
+
+std::optional<model::Price> price_if_priceable(const Algorithm& row, const Parameters& parameters,
+                                               const Shape& shape, const Pricing& pricing,
+                                               model::Pricer& pricer) {
   if (shape.ranks <= kPricedInFull) {
-    return price_of_at_most(kAnySteps, row, parameters, shape, pricing);
+    return price_of_at_most(kAnySteps, row, parameters, shape, pricing, pricer);
   }
   if (!is_priceable(row, parameters, shape)) return std::nullopt;
-  return price_of_at_most(kMostSteps, row, parameters, shape, pricing);
+  return price_of_at_most(kMostSteps, row, parameters, shape, pricing, pricer);
 }
 
 }  // namespace unisono::select

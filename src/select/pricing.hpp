@@ -69,6 +69,11 @@ std::optional<model::Price> price_if_priceable(const algorithm::Algorithm& row,
                                                const algorithm::Parameters& parameters,
                                                const schedule::Shape& shape,
                                                const Pricing& pricing);
+// The same with a pricer of the shape, which keeps what several candidates have in common.
+std::optional<model::Price> price_if_priceable(const algorithm::Algorithm& row,
+                                               const algorithm::Parameters& parameters,
+                                               const schedule::Shape& shape, const Pricing& pricing,
+                                               model::Pricer& pricer);
 
 // The need of receive buffers, near enough (plan/bind/receive_layout). They hold messages in slots,
 // scratch, and the multicasts of their rank, which the targets read there. Those of helped ranks

@@ -154,6 +154,39 @@ TEST(EffectiveParameters, ADegreeIsAtMostTheRanksOfAGroup) {
   EXPECT_GT(changed, 50);
 }
 
+// No rank has more children within a host than there are other ranks.
+TEST(EffectiveParameters, AFanInIsAtMostTheOtherRanksOfTheLargestHost) {
+  int rows = 0, changed = 0;
+  for (const Algorithm& row : table()) {
+    const auto spec =
+        std::ranges::find(row.parameters, Counted::children_in_host, &ParameterSpec::counted);
+    if (spec == row.parameters.end()) continue;
+    ++rows;
+    const auto number = static_cast<std::size_t>(spec - row.parameters.begin());
+    for (const std::vector<int>& labels :
+         {std::vector{0, 0, 0, 1, 1, 1, 1, 2, 2}, std::vector{0, 1, 0, 1, 0, 1},
+          std::vector{0, 1, 2, 3}, std::vector{0, 0, 0, 0, 0}}) {
+      Shape shape{.collective = row.collective,
+                  .ranks = static_cast<int>(labels.size()),
+                  .count = row.collective == Collective::barrier ? 0 : 20,
+                  .hosts = topology::HostMap::of_labels(labels)};
+      if (schedule::is_rooted(row.collective)) shape.root = shape.ranks / 2;
+      for (int value = spec->low; value <= shape.ranks; ++value) {
+        Parameters parameters = default_parameters(row, shape);
+        parameters.values[number] = value;
+        const Parameters effective = effective_parameters(row, shape, parameters);
+        changed += effective != parameters ? 1 : 0;
+        for (int rank = 0; rank < shape.ranks; ++rank) {
+          EXPECT_EQ(row.build(shape, parameters, rank), row.build(shape, effective, rank))
+              << describe(row, parameters) << ", rank " << rank << " of " << shape.ranks;
+        }
+      }
+    }
+  }
+  EXPECT_EQ(rows, 4);
+  EXPECT_GT(changed, 40);
+}
+
 TEST(Alike, UnequalBlocksAndSharesAreNot) {
   const Algorithm& ring = *find(Collective::allgather, "ring");
   Shape shape{.collective = Collective::allgather, .ranks = 3, .count = 2};
