@@ -8,6 +8,7 @@
 #include <cmath>
 #include <concepts>
 #include <cstdint>
+#include <functional>
 
 #include "arith/half.hpp"
 
@@ -154,34 +155,23 @@ struct BitwiseXor {
 };
 
 // The located operators choose one of the operands, which is then copied with its padding.
-struct MinLoc {
+template <class Before>
+struct Located {
   template <class T>
   static bool takes_right(Pair<T> left, Pair<T> right) {
     if (wins(right.value, left.value)) return true;
     return !wins(left.value, right.value) && right.index < left.index;
   }
+  // A NaN wins against every number.
   template <class T>
   static bool wins(T a, T b) {
     if constexpr (std::floating_point<T>) {
       if (std::isnan(a)) return !std::isnan(b);
     }
-    return a < b;
+    return Before{}(a, b);
   }
 };
-
-struct MaxLoc {
-  template <class T>
-  static bool takes_right(Pair<T> left, Pair<T> right) {
-    if (wins(right.value, left.value)) return true;
-    return !wins(left.value, right.value) && right.index < left.index;
-  }
-  template <class T>
-  static bool wins(T a, T b) {
-    if constexpr (std::floating_point<T>) {
-      if (std::isnan(a)) return !std::isnan(b);
-    }
-    return a > b;
-  }
-};
+using MinLoc = Located<std::less<>>;
+using MaxLoc = Located<std::greater<>>;
 
 }  // namespace unisono::arith
